@@ -1,0 +1,1 @@
+"""Keeps coding agents to your rules while the model is still streaming."""

@@ -1,0 +1,60 @@
+"""What a store of the interrupt log must do. The contract tests run against every implementation."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ttsr_proxy.interrupts.record import InterruptRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterruptFilter:
+    """Which records: every given field must hold."""
+
+    rule: str | None = None
+    project: str | None = None
+    conversation: str | None = None
+    model: str | None = None
+    client: str | None = None
+    source: str | None = None
+    action: str | None = None
+    outcome: str | None = None
+    path: str | None = None
+    """A path of the record contains this text."""
+    since: float | None = None
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    items: tuple[InterruptRecord, ...]
+    next: str | None
+    """Cursor of the next page, or None."""
+
+
+class InterruptStore(Protocol):
+    """Durable once a call returns; safe for several processes on one store."""
+
+    async def add(self, records: Sequence[InterruptRecord]) -> None: ...
+
+    async def update(self, record_id: str, **changes: Any) -> None:
+        """Set fields of a record (`outcome`, `correction`, ...). Unknown ids are ignored."""
+        ...
+
+    async def get(self, record_id: str) -> InterruptRecord | None: ...
+
+    async def page(self, where: InterruptFilter, limit: int, cursor: str | None) -> Page:
+        """Newest first. Raises ValueError on a cursor that this store did not give."""
+        ...
+
+    def follow(self, where: InterruptFilter, after: str | None) -> AsyncIterator[InterruptRecord]:
+        """New records in order as they arrive, from every process on the store; ends only when cancelled."""
+        ...
+
+    async def sweep(self, older_than: float, max_records: int, undelivered_before: float) -> int:
+        """Apply retention; pending records older than `undelivered_before` become `undelivered`."""
+        ...
+
+    async def close(self) -> None: ...

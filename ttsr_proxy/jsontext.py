@@ -1,0 +1,51 @@
+"""JSON between bytes and plain Python values: the one place where the package parses or writes it.
+
+`msgspec` does the work; what it refuses but JSON allows (lone surrogates in strings) falls back to the
+standard library, so that no legal document is lost.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeAlias
+
+import msgspec
+
+JsonValue: TypeAlias = Any
+"""Any JSON value. Narrow it where it enters."""
+
+JsonObject: TypeAlias = dict[str, Any]
+"""A JSON object with values not yet narrowed."""
+
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+
+
+def decode(data: bytes | str) -> JsonValue:
+    """Parse a complete JSON document. Raises ValueError when it is not JSON."""
+    try:
+        return _decode(data)
+    except (msgspec.DecodeError, UnicodeError):
+        return json.loads(data)
+
+
+def decode_object(data: bytes | str) -> JsonObject | None:
+    """Parse a JSON document and return it if it is an object, else None; never raises on content."""
+    try:
+        value = decode(data)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def encode(value: JsonValue) -> bytes:
+    """Write a value as compact UTF-8 JSON; lone surrogates are written as `\\uXXXX` escapes."""
+    try:
+        return _encode(value)
+    except (UnicodeEncodeError, OverflowError, TypeError):
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
+def canonical(value: JsonValue) -> str:
+    """One text per value: sorted keys, no spaces. For comparison and hashing of parsed values."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,102 @@
+"""What happens in a response, in words that hold for every wire protocol.
+
+A protocol module reads upstream's bytes into these events. Each keeps the original bytes (`raw`) of the
+server-sent event it came from, so that what needs no change is forwarded as it came. The concatenation of
+all `raw` of an attempt is exactly what upstream sent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from ttsr_proxy.jsontext import JsonObject
+
+BlockKind: TypeAlias = Literal["text", "thinking", "tool", "opaque"]
+"""`opaque` blocks (server tools and their results, redacted thinking, unknown types) pass untouched."""
+
+Channel: TypeAlias = Literal["text", "thinking", "arguments", "other"]
+"""Which text a delta adds to; `other` (signatures, citations) is not matched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Token counts as upstream reported them; `None` where it said nothing."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    fields: JsonObject = field(default_factory=dict)
+    """The whole usage object as it came."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseStarted:
+    raw: bytes
+    response_id: str
+    model: str
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class BlockStarted:
+    raw: bytes
+    index: int
+    kind: BlockKind
+    tool: str | None
+    """The tool's name as the model calls it; None unless `kind` is `tool`."""
+    call_id: str | None
+    value: JsonObject
+    """The block as its opening event carries it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockDelta:
+    raw: bytes
+    index: int
+    channel: Channel
+    text: str
+    """The piece of text, thinking or argument JSON; empty for `other`."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockEnded:
+    raw: bytes
+    index: int
+    value: JsonObject
+    """The complete block as history carries it: whole text, parsed tool input, signature."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseEnding:
+    """The stop reason and final usage; more events may follow (Anthropic's `message_delta`)."""
+
+    raw: bytes
+    stop_reason: str | None
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseEnded:
+    """The terminal event: after it the response is complete."""
+
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFailed:
+    """An error that upstream reported inside the stream."""
+
+    raw: bytes
+    error: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Pings, comments, unknown events and bytes that are no event: forwarded, never interpreted."""
+
+    raw: bytes
+
+
+ProtocolEvent: TypeAlias = (
+    ResponseStarted | BlockStarted | BlockDelta | BlockEnded | ResponseEnding | ResponseEnded | StreamFailed | Other
+)

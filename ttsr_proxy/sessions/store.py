@@ -1,0 +1,49 @@
+"""What a store of conversations must do. The contract tests run against every implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ttsr_proxy.sessions.record import ResponseRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """An exchange that ended without a delivered terminal event: what its client's retry inherits."""
+
+    ended: float
+    per_rule: dict[str, int]
+    total: int
+    blocked_by: str | None = None
+
+
+class ConversationStore(Protocol):
+    """Durable once a call returns; safe for several processes on one store."""
+
+    async def save(self, record: ResponseRecord) -> None:
+        """Insert the record, or replace an unfinal one of the same id. Its anchors become findable."""
+        ...
+
+    async def find(self, tenant: str, anchors: Sequence[str]) -> dict[str, tuple[ResponseRecord, ...]]:
+        """Records by anchor, oldest first, at most 32 for each; anchors without a record are left out."""
+        ...
+
+    async def ancestors(self, tenant: str, record_id: str) -> tuple[ResponseRecord, ...]:
+        """The chain that ends in the record: root first, the record itself last. Empty if unknown. Marks it used."""
+        ...
+
+    async def put_unfinished(self, tenant: str, request_key: str, left: Unfinished) -> None: ...
+
+    async def take_unfinished(self, tenant: str, request_key: str, since: float) -> Unfinished | None:
+        """The newest one not older than `since`; it stays until it expires, is replaced or removed."""
+        ...
+
+    async def drop_unfinished(self, tenant: str, request_key: str) -> None: ...
+
+    async def sweep(self, unused_since: float, max_records: int) -> int:
+        """Delete chains not used since then, and the longest unused above the count. Number of records deleted."""
+        ...
+
+    async def close(self) -> None: ...

@@ -98,5 +98,12 @@ class Other:
 
 
 ProtocolEvent: TypeAlias = (
-    ResponseStarted | BlockStarted | BlockDelta | BlockEnded | ResponseEnding | ResponseEnded | StreamFailed | Other
+    ResponseStarted
+    | BlockStarted
+    | BlockDelta
+    | BlockEnded
+    | ResponseEnding
+    | ResponseEnded
+    | StreamFailed
+    | Other
 )

@@ -20,7 +20,11 @@ class Unfinished:
 
 
 class ConversationStore(Protocol):
-    """Durable once a call returns; safe for several processes on one store."""
+    """Durable once a call returns; safe for several processes on one store. Any call may raise StoreError."""
+
+    async def tenant_secret(self) -> bytes:
+        """The store's random key for `tenant_key`; the same for every process on the store."""
+        ...
 
     async def save(self, record: ResponseRecord) -> None:
         """Insert the record, or replace an unfinal one of the same id. Its anchors become findable."""
@@ -31,7 +35,7 @@ class ConversationStore(Protocol):
         ...
 
     async def ancestors(self, tenant: str, record_id: str) -> tuple[ResponseRecord, ...]:
-        """The chain that ends in the record: root first, the record itself last. Empty if unknown. Marks it used."""
+        """The chain that ends in the record: root first, the record last; empty if unknown. Marks it used."""
         ...
 
     async def put_unfinished(self, tenant: str, request_key: str, left: Unfinished) -> None: ...
@@ -43,7 +47,7 @@ class ConversationStore(Protocol):
     async def drop_unfinished(self, tenant: str, request_key: str) -> None: ...
 
     async def sweep(self, unused_since: float, max_records: int) -> int:
-        """Delete chains not used since then, and the longest unused above the count. Number of records deleted."""
+        """Delete chains not used since then, and the longest unused above the count. Records deleted."""
         ...
 
     async def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Make a private environment: `python3 make_venv.py DIR`. Works where the system Python refuses global installs.
+"""Make a private environment: `python3 make_venv.py DIR`.
 
 Kept to what any Python 3 can parse, so that an old one gets the message below and not a syntax error.
 """
@@ -12,7 +12,7 @@ import venv
 MINIMUM = (3, 11)
 
 NO_PIP = """\
-This Python cannot make an environment with pip: its 'ensurepip' module is missing, and it has no pip of its own.
+This Python can make no environment with pip: it lacks the module 'ensurepip' and has no pip of its own.
   Debian, Ubuntu:   apt-get install python3-venv
   or use another:   make PYTHON=/path/to/python3.11"""
 
@@ -21,7 +21,10 @@ def main(directory):
     if sys.version_info < MINIMUM:
         wanted = ".".join(map(str, MINIMUM))
         found = ".".join(map(str, sys.version_info[:3]))
-        return f"ttsr-proxy needs Python {wanted} or newer, and {sys.executable} is {found}. Try: make PYTHON=python{wanted}"
+        return (
+            f"ttsr-proxy needs Python {wanted} or newer, and {sys.executable} is {found}. "
+            f"Try: make PYTHON=python{wanted}"
+        )
     if importlib.util.find_spec("ensurepip"):
         venv.create(directory, with_pip=True)
         return None

@@ -1,0 +1,244 @@
+"""Every key of the configuration: its name, what it may hold, which setting it sets.
+
+The environment variables and the documentation's tables follow from these tables.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeAlias
+
+from msgspec import Meta, inspect
+
+from ttsr_proxy.config.settings import (
+    BudgetSettings,
+    HoldSettings,
+    OnError,
+    ProjectSettings,
+    RetentionSettings,
+    Settings,
+    TtsrSettings,
+    Upstreams,
+)
+from ttsr_proxy.modes import ContextMode, InterruptMode, OnExhausted, RepeatMode
+
+Port: TypeAlias = Annotated[int, Meta(ge=0, le=65535)]
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
+Positive: TypeAlias = Annotated[int, Meta(ge=1)]
+Seconds: TypeAlias = Annotated[float, Meta(ge=0)]
+Days: TypeAlias = Annotated[float, Meta(gt=0)]
+Name: TypeAlias = Annotated[str, Meta(min_length=1)]
+
+Form: TypeAlias = Literal["value", "names", "upstream", "file", "directory", "directories"]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key. `name` is its dotted name in the file, `owner.attribute` the setting it sets."""
+
+    name: str
+    type: Any
+    owner: type
+    attribute: str
+    text: str
+    """What it does, as the documentation says it."""
+    form: Form = "value"
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it. The prefix stands for `ttsr.` too."""
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.name.removeprefix("ttsr."))
+        return "TTSR_" + words.replace(".", "_").upper()
+
+
+def expected(type_: Any) -> str:
+    """What a value of the type looks like, for messages and documentation."""
+    return _describe(inspect.type_info(type_))
+
+
+def choices(type_: Any) -> tuple[str, ...]:
+    """The allowed words, if the type is a choice of words."""
+    info = inspect.type_info(type_)
+    return tuple(map(str, info.values)) if isinstance(info, inspect.LiteralType) else ()
+
+
+def _describe(info: inspect.Type) -> str:
+    match info:
+        case inspect.LiteralType(values=[only]):
+            return str(only)
+        case inspect.LiteralType(values=values):
+            return "one of " + ", ".join(map(str, values))
+        case inspect.BoolType():
+            return "true or false"
+        case inspect.IntType(ge=int(low), le=int(high)):
+            return f"a whole number from {low} to {high}"
+        case inspect.IntType(ge=int(low)):
+            return f"a whole number of at least {low}"
+        case inspect.FloatType(gt=low) if low is not None:
+            return f"a number above {low:g}"
+        case inspect.FloatType(ge=low) if low is not None:
+            return f"a number of at least {low:g}"
+        case inspect.ListType(item_type=item):
+            return f"a list, each item {_describe(item)}"
+        case inspect.StrType(min_length=1):
+            return "a text that is not empty"
+    raise TypeError(f"no description for {info!r}")
+
+
+TTSR_KEYS = (
+    Key(
+        "ttsr.enabled",
+        bool,
+        TtsrSettings,
+        "enabled",
+        "The master switch. Off, all traffic passes through untouched.",
+    ),
+    Key(
+        "ttsr.interruptMode",
+        InterruptMode,
+        TtsrSettings,
+        "interrupt_mode",
+        "Which matches interrupt the model; others only remind it. A rule's own `interruptMode` goes first.",
+    ),
+    Key(
+        "ttsr.contextMode",
+        ContextMode,
+        TtsrSettings,
+        "context_mode",
+        "Whether the retry shows the model its violating output (`keep`) or not (`discard`).",
+    ),
+    Key(
+        "ttsr.repeatMode",
+        RepeatMode,
+        TtsrSettings,
+        "repeat_mode",
+        "Whether a rule that has fired in a conversation may fire again: never (`once`), after `repeatGap` "
+        "responses (`after-gap`), or each time (`always`).",
+    ),
+    Key(
+        "ttsr.repeatGap",
+        Count,
+        TtsrSettings,
+        "repeat_gap",
+        "Responses that must lie between two firings of a rule.",
+    ),
+    Key(
+        "ttsr.builtinRules",
+        bool,
+        TtsrSettings,
+        "builtin_rules",
+        "Whether the rules shipped with the product apply.",
+    ),
+    Key(
+        "ttsr.disabledRules",
+        list[Name],
+        TtsrSettings,
+        "disabled_rules",
+        "Names of rules that are switched off.",
+        form="names",
+    ),
+    Key(
+        "ttsr.observeHelpers",
+        bool,
+        TtsrSettings,
+        "observe_helpers",
+        "Whether helper calls of recognised agents (titles, compaction) are only observed.",
+    ),
+    Key(
+        "ttsr.onError",
+        OnError,
+        TtsrSettings,
+        "on_error",
+        "What happens to traffic when matching itself fails: it passes, and the failure is logged.",
+    ),
+    Key(
+        "ttsr.hold.maxChars",
+        Count,
+        HoldSettings,
+        "max_chars",
+        "The most prose, in characters, that is held back while it could still become a violation.",
+    ),
+    Key(
+        "ttsr.hold.maxSeconds",
+        Seconds,
+        HoldSettings,
+        "max_seconds",
+        "The longest that prose is held back, in seconds. Limits change delivery, never a verdict.",
+    ),
+    Key("ttsr.maxInterrupts.rule", Count, BudgetSettings, "per_rule", "Interrupts per rule in one response."),
+    Key("ttsr.maxInterrupts.response", Count, BudgetSettings, "per_response", "Interrupts in one response."),
+    Key(
+        "ttsr.maxInterrupts.conversation",
+        Count,
+        BudgetSettings,
+        "per_conversation",
+        "Interrupts in one conversation.",
+    ),
+    Key(
+        "ttsr.onExhausted",
+        OnExhausted,
+        BudgetSettings,
+        "on_exhausted",
+        "When those are spent: deliver the violating output and log it (`pass`), or refuse (`block`).",
+    ),
+)
+
+_DIRECTORY_KEYS = (
+    Key(
+        "rules",
+        list[Name],
+        ProjectSettings,
+        "rules",
+        "Directories of rules to add, read with their subdirectories.",
+        form="directories",
+    ),
+    Key(
+        "extensions",
+        list[Name],
+        ProjectSettings,
+        "extensions",
+        "Package roots whose `rules/` directories are read, in this order.",
+        form="directories",
+    ),
+)
+
+KEYS = (
+    Key("host", Name, Settings, "host", "The address to listen on."),
+    Key("port", Port, Settings, "port", "The port to listen on; 0 takes any free one."),
+    Key(
+        "upstream.anthropic",
+        Name,
+        Upstreams,
+        "anthropic",
+        "Base URL of the Anthropic API. `upstream: URL` sets both.",
+        form="upstream",
+    ),
+    Key(
+        "upstream.openai",
+        Name,
+        Upstreams,
+        "openai",
+        "Base URL of the OpenAI API. `upstream: URL` sets both.",
+        form="upstream",
+    ),
+    *_DIRECTORY_KEYS,
+    Key(
+        "state",
+        Name,
+        Settings,
+        "state",
+        "The SQLite file of conversations and the interrupt log.",
+        form="file",
+    ),
+    Key("retention.days", Days, RetentionSettings, "days", "Records unused for so many days are deleted."),
+    Key("retention.records", Positive, RetentionSettings, "records", "The most records that are kept."),
+    *TTSR_KEYS,
+)
+
+PROJECT_KEYS = (
+    Key("path", Name, ProjectSettings, "path", "The project's directory (required).", form="directory"),
+    *_DIRECTORY_KEYS,
+    *TTSR_KEYS,
+)
+"""What stands under `projects.<name>`. Directories add to the top-level ones; `ttsr` keys go before them."""

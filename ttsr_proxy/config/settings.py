@@ -1,0 +1,99 @@
+"""The settings as the rest of the program uses them, with their defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from ttsr_proxy.modes import ContextMode, InterruptMode, OnExhausted, RepeatMode
+
+OnError: TypeAlias = Literal["pass"]
+
+DEFAULT_PROJECT = "default"
+"""The name of the project that is served without a `/p/<name>` prefix."""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldSettings:
+    """How much prose may be held back while a match is still possible."""
+
+    max_chars: int = 4096
+    max_seconds: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSettings:
+    """How often a response and a conversation may be interrupted."""
+
+    per_rule: int = 2
+    per_response: int = 4
+    per_conversation: int = 20
+    on_exhausted: OnExhausted = "pass"
+
+
+@dataclass(frozen=True, slots=True)
+class TtsrSettings:
+    """Matching (`ttsr:` in the configuration file); names as in the reference."""
+
+    enabled: bool = True
+    interrupt_mode: InterruptMode = "always"
+    context_mode: ContextMode = "discard"
+    repeat_mode: RepeatMode = "once"
+    repeat_gap: int = 10
+    builtin_rules: bool = True
+    disabled_rules: tuple[str, ...] = ()
+    observe_helpers: bool = True
+    on_error: OnError = "pass"
+    hold: HoldSettings = field(default_factory=HoldSettings)
+    budget: BudgetSettings = field(default_factory=BudgetSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class Upstreams:
+    """Base URL of the model API of each family of protocols."""
+
+    anthropic: str = "https://api.anthropic.com"
+    openai: str = "https://api.openai.com"
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionSettings:
+    """How long, and how many of, the interrupt log's and the conversations' records are kept."""
+
+    days: float = 30.0
+    records: int = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectSettings:
+    """One working directory whose rules are enforced.
+
+    `rules` are the mounted rule directories (provider `mounted`), `extensions` the package roots of provider
+    `omp-plugins`; both are absolute. `home` is where the user's own rule directories are.
+    """
+
+    name: str
+    path: Path
+    home: Path
+    rules: tuple[Path, ...] = ()
+    extensions: tuple[Path, ...] = ()
+    ttsr: TtsrSettings = field(default_factory=TtsrSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything `ttsr-proxy serve` is started with. The first project is the default one."""
+
+    state: Path
+    """The SQLite file of the conversations and the interrupt log."""
+    projects: tuple[ProjectSettings, ...]
+    host: str = "127.0.0.1"
+    port: int = 8787
+    """0 takes any free port."""
+    upstreams: Upstreams = field(default_factory=Upstreams)
+    retention: RetentionSettings = field(default_factory=RetentionSettings)
+    config_file: Path | None = None
+    """The configuration file that was read."""
+    warnings: tuple[str, ...] = ()
+    """What was noticed while the settings were read, and was not wrong enough to stop for."""

@@ -43,14 +43,17 @@ class ResponseReader(Protocol):
         """The events that `data` completes."""
 
     def finish(self) -> list[ProtocolEvent]:
-        """Upstream closed. A last `Other` here is an event that was cut off: nothing may be written after it."""
+        """Upstream closed.
+
+        A last `Other` here is an event that was cut off: nothing may be written after it.
+        """
 
 
 class ResponseWriter(Protocol):
     """Bytes for the one response that the client receives, whatever the number of attempts behind it."""
 
     def start(self, event: ResponseStarted) -> bytes:
-        """The opening of the first attempt. Called once; the identity of the response is the one given here."""
+        """The opening of the first attempt. Called once: it gives the response its identity."""
 
     def reindex(self, event: BlockStarted | BlockDelta | BlockEnded, index: int) -> bytes:
         """The event at the client's index: its original bytes if nothing has to change."""

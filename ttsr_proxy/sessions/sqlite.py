@@ -6,6 +6,7 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -167,7 +168,7 @@ class SqliteConversationStore:
         deleted = 0
         for start in range(0, len(victims), DELETE_BATCH):
             batch = victims[start : start + DELETE_BATCH]
-            deleted += await self._database.write(lambda connection, batch=batch: _delete(connection, batch))  # type: ignore[misc]
+            deleted += await self._database.write(partial(_delete, batch=batch))
         return deleted
 
     async def close(self) -> None:

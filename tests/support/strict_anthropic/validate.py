@@ -158,7 +158,7 @@ def _check_system_messages(body: dict[str, Any], messages: list[Message]) -> Non
             continue
         before = messages[position - 1]
         after = messages[position + 1] if position + 1 < len(messages) else None
-        if before["role"] == "system":
+        if after is not None and after["role"] == "system":
             raise Refused(f"messages.{position}: two system messages must not be adjacent")
         if before["role"] == "assistant" and not _ends_in_server_tool(before):
             raise Refused(f"messages.{position}: a system message must directly follow a user message")

@@ -183,6 +183,7 @@ class Writer:
                 return [{"type": "text", "text": _joined(pieces)}]
             case ThinkingBlock(pieces, omitted):
                 shown = "" if omitted else _joined(pieces)
+                self._output_chars += len(shown)
                 return [{"type": "thinking", "thinking": shown, "signature": self._sign("thinking", shown)}]
             case RedactedBlock():
                 return [{"type": "redacted_thinking", "data": self._sign("redacted_thinking", "")}]

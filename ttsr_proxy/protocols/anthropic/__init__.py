@@ -1,1 +1,41 @@
 """The Anthropic Messages API: `POST /v1/messages`."""
+
+from __future__ import annotations
+
+from ttsr_proxy.protocols.anthropic import errors, history, request, response, usage, writer
+from ttsr_proxy.protocols.protocol import StopReasons, WireProtocol
+
+
+class AnthropicMessages:
+    """The parts of this package, under the names that every wire protocol has."""
+
+    name = "anthropic"
+    paths: tuple[str, ...] = ("/v1/messages",)
+    counting_paths: tuple[str, ...] = ("/v1/messages/count_tokens",)
+    stops = StopReasons(done="end_turn", tool="tool_use", length="max_tokens")
+
+    reader = staticmethod(response.AnthropicReader)
+    writer = staticmethod(writer.AnthropicWriter)
+    read_message = staticmethod(response.read_message)
+    initial_text = staticmethod(response.initial_text)
+    usage_changes = staticmethod(usage.usage_changes)
+
+    read_request = staticmethod(request.read_request)
+    write_request = staticmethod(request.write_request)
+
+    append_reminder = staticmethod(history.append_reminder)
+    user_text_item = staticmethod(history.user_text_item)
+    tool_result_item = staticmethod(history.tool_result_item)
+    item_of_block = staticmethod(history.item_of_block)
+    text_block = staticmethod(history.text_block)
+    chain_text = staticmethod(history.chain_text)
+    strip_marks = staticmethod(history.strip_marks)
+    without_thinking = staticmethod(history.without_thinking)
+
+    error_object = staticmethod(errors.error_object)
+    error_body = staticmethod(errors.error_body)
+    read_error = staticmethod(errors.read_error)
+    error_status = staticmethod(errors.error_status)
+
+
+ANTHROPIC: WireProtocol = AnthropicMessages()

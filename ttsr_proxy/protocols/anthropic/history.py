@@ -1,0 +1,125 @@
+"""Content blocks as history items: how they are compared, and the blocks that the proxy makes itself."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from ttsr_proxy.jsontext import JsonObject, canonical
+from ttsr_proxy.protocols.history import HistoryItem, ItemKind, Role
+
+MARK_PREFIX = "ttsr:"
+"""How the signature of thinking begins that the proxy cut off and closed itself; no real signature has it."""
+
+_ITEM_KINDS: dict[str, ItemKind] = {
+    "text": "text",
+    "thinking": "thinking",
+    "redacted_thinking": "thinking",
+    "tool_use": "tool_call",
+    "tool_result": "tool_result",
+}
+_PROSE_FIELDS = {"text": "text", "thinking": "thinking"}
+"""Block type to the field that holds its prose."""
+
+_SIGNED_FIELDS = {"thinking": "signature", "redacted_thinking": "data"}
+"""Block type to the field that only the API can have made."""
+
+_DEFAULTS: JsonObject = {"is_error": False, "citations": []}
+"""Fields that some clients write out and others leave away when they have this value, or are null."""
+
+
+def item_of_block(value: JsonObject, role: Role, message: int | None = None) -> HistoryItem:
+    """The item of one content block."""
+    block_type = value.get("type")
+    name = block_type if isinstance(block_type, str) else ""
+    prose = value.get(_PROSE_FIELDS.get(name, ""))
+    return HistoryItem(
+        role=role,
+        kind=_ITEM_KINDS.get(name, "other"),
+        value=value,
+        text=prose if isinstance(prose, str) else canonical(without_cache_marks(value)),
+        message=message,
+        anchor=_anchor(name, value),
+    )
+
+
+def _anchor(block_type: str, value: JsonObject) -> str | None:
+    call_id = value.get("id")
+    if block_type == "tool_use" and isinstance(call_id, str) and call_id:
+        return f"call:{call_id}"
+    signature = value.get(_SIGNED_FIELDS.get(block_type, ""))
+    if isinstance(signature, str) and signature:
+        return f"sig:{hashlib.sha256(signature.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+    return None
+
+
+def without_cache_marks(block: JsonObject) -> JsonObject:
+    """The block without `cache_control`, its own and that of the blocks inside it."""
+    clean = {key: value for key, value in block.items() if key != "cache_control"}
+    inner = clean.get("content")
+    if isinstance(inner, list):
+        clean["content"] = [without_cache_marks(part) if isinstance(part, dict) else part for part in inner]
+    return clean
+
+
+def chain_text(item: HistoryItem) -> str | None:
+    """What identifies the item however a client re-serialises it; None when it does not count.
+
+    Thinking does not count, since clients drop it, nor does empty text. A call is its name and id, since
+    clients fill in its arguments' defaults.
+    """
+    if item.kind == "thinking":
+        return None
+    if item.kind == "text":
+        return f"text {item.text}" if item.text else None
+    if item.kind == "tool_call":
+        return f"call {item.value.get('id')} {item.value.get('name')}"
+    clean = {
+        key: value
+        for key, value in without_cache_marks(item.value).items()
+        if value is not None and not (key in _DEFAULTS and value == _DEFAULTS[key])
+    }
+    if item.kind == "tool_result" and isinstance(clean.get("content"), str):
+        clean["content"] = [text_block(clean["content"])]
+    return canonical(clean)
+
+
+def text_block(text: str) -> JsonObject:
+    """A plain text block."""
+    return {"type": "text", "text": text}
+
+
+def user_text_item(text: str) -> HistoryItem:
+    """A text of the proxy's own in the user's name."""
+    return item_of_block(text_block(text), "user")
+
+
+def tool_result_item(call_id: str, text: str, *, is_error: bool = True) -> HistoryItem:
+    """The proxy's own answer to a tool call."""
+    value = {"type": "tool_result", "tool_use_id": call_id, "content": text, "is_error": is_error}
+    return item_of_block(value, "user")
+
+
+def append_reminder(items: Sequence[HistoryItem], text: str) -> tuple[HistoryItem, ...]:
+    """`items` with `text` after the last block of the last user message.
+
+    That is after any tool results, which must come first in their message, and before a system message or
+    a prefill that follows. A history without a user message gets one at its end.
+    """
+    last = max((place for place, item in enumerate(items) if item.role == "user"), default=len(items) - 1)
+    return (*items[: last + 1], user_text_item(text), *items[last + 1 :])
+
+
+def strip_marks(items: Sequence[HistoryItem]) -> tuple[HistoryItem, ...]:
+    """`items` without the thinking that the proxy closed with its own mark, which the API would refuse."""
+    return tuple(item for item in items if not _has_mark(item))
+
+
+def _has_mark(item: HistoryItem) -> bool:
+    signature = item.value.get("signature")
+    return item.kind == "thinking" and isinstance(signature, str) and signature.startswith(MARK_PREFIX)
+
+
+def without_thinking(items: Sequence[HistoryItem]) -> tuple[HistoryItem, ...]:
+    """`items` without any thinking; a message that was nothing else is gone with it."""
+    return tuple(item for item in items if item.kind != "thinking")

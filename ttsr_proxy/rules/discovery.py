@@ -1,0 +1,159 @@
+"""Finds rule files and settles which of several rules of a name counts (reference, "Provider precedence").
+
+The first rule of a name wins; the later ones stay visible with their winner. A file that cannot be read
+costs only itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ttsr_proxy.rules.model import Rule
+from ttsr_proxy.rules.providers import PROVIDERS, Folder, Provider, RuleDirectories, SingleFile, Source
+
+LARGEST_FILE = 1_048_576
+"""Bytes of a rule file that are read; a larger file is no rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A place that was to be read and could not be, or a setting that names nothing."""
+
+    path: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRule:
+    """A rule with where it came from. `shadowed_by` is the rule that takes its place, if one does."""
+
+    rule: Rule
+    provider: str
+    priority: int
+    file: Path | None = None
+    """The real file behind `rule.path`, links resolved; None for rules that are no files."""
+    shadowed_by: FoundRule | None = None
+
+    @property
+    def is_same_file(self) -> bool:
+        """Whether this rule and the one that shadows it are one file, found twice."""
+        return self.shadowed_by is not None and self.file is not None and self.file == self.shadowed_by.file
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """Every rule in order of precedence, shadowed ones included, and what could not be read."""
+
+    found: tuple[FoundRule, ...]
+    problems: tuple[Problem, ...]
+
+
+def discover(directories: RuleDirectories, extra: Sequence[tuple[str, Rule]] = ()) -> Discovery:
+    """Read every provider's rules. `extra` adds rules that are no files, each with its provider's name.
+
+    Raises ValueError when `extra` names a provider that does not exist; never on what is on disk.
+    """
+    unknown = {name for name, _ in extra} - {provider.name for provider in PROVIDERS}
+    if unknown:
+        raise ValueError(f"no such rule provider: {', '.join(sorted(unknown))}")
+    problems: list[Problem] = []
+    found = [
+        rule
+        for provider in PROVIDERS
+        for rule in (*_read_files(provider, directories, problems), *_given(provider, extra))
+    ]
+    return Discovery(tuple(_settle(found)), tuple(problems))
+
+
+def source_files(source: Source, report: Callable[[Problem], None]) -> Iterator[Path]:
+    """The rule files of a source in name order, hidden ones left out."""
+    if isinstance(source, SingleFile):
+        if os.path.lexists(source.path):
+            yield source.path
+    elif source.recursive:
+        yield from sorted(_tree(source, source.path, {source.path.resolve()}, report))
+    else:
+        yield from (path for path, is_directory in _entries(source, source.path, report) if not is_directory)
+
+
+def _given(provider: Provider, extra: Sequence[tuple[str, Rule]]) -> Iterator[FoundRule]:
+    for name, rule in extra:
+        if name == provider.name:
+            yield FoundRule(rule, provider.name, provider.priority)
+
+
+def _read_files(
+    provider: Provider, directories: RuleDirectories, problems: list[Problem]
+) -> Iterator[FoundRule]:
+    for source in provider.sources(directories):
+        for path in source_files(source, problems.append):
+            try:
+                data = _read(path)
+            except OSError as error:
+                problems.append(Problem(str(path), f"cannot be read: {error.strerror or error}"))
+                continue
+            rule = Rule.from_markdown(path, data)
+            if isinstance(source, SingleFile):
+                rule = replace(rule, name=source.name, always_apply=source.always_apply or rule.always_apply)
+            yield FoundRule(rule, provider.name, provider.priority, path.resolve())
+
+
+def _read(path: Path) -> bytes:
+    with path.open("rb") as file:
+        data = file.read(LARGEST_FILE + 1)
+    if len(data) > LARGEST_FILE:
+        raise OSError(f"larger than {LARGEST_FILE:,} bytes")
+    return data
+
+
+def _entries(
+    source: Folder, directory: Path, report: Callable[[Problem], None]
+) -> Iterator[tuple[Path, bool]]:
+    """Subdirectories and rule files of a directory in name order, each with whether it is a directory."""
+    try:
+        with os.scandir(directory) as scan:
+            entries = sorted((entry.name, entry.is_dir()) for entry in scan if not entry.name.startswith("."))
+    except (FileNotFoundError, NotADirectoryError):
+        if source.required and directory == source.path:
+            report(Problem(str(directory), "there is no such directory; no rules come from it"))
+        return
+    except OSError as error:
+        report(Problem(str(directory), f"cannot be listed: {error.strerror or error}"))
+        return
+    for name, is_directory in entries:
+        if is_directory or name.endswith(source.extensions):
+            yield directory / name, is_directory
+
+
+def _tree(
+    source: Folder, directory: Path, visited: set[Path], report: Callable[[Problem], None]
+) -> Iterator[Path]:
+    for path, is_directory in _entries(source, directory, report):
+        if not is_directory:
+            yield path
+            continue
+        real = path.resolve()
+        if not real.is_relative_to(source.path.resolve()):
+            report(Problem(str(path), f"leads out of {source.path}; not followed"))
+        elif real not in visited:
+            visited.add(real)
+            yield from _tree(source, path, visited, report)
+
+
+def _settle(found: Sequence[FoundRule]) -> Iterator[FoundRule]:
+    """First wins, by name and by file."""
+    by_name: dict[str, FoundRule] = {}
+    by_file: dict[Path, FoundRule] = {}
+    for candidate in found:
+        winner = by_file.get(candidate.file) if candidate.file is not None else None
+        winner = winner or by_name.get(candidate.rule.name)
+        if winner is not None:
+            yield replace(candidate, shadowed_by=winner)
+            continue
+        by_name[candidate.rule.name] = candidate
+        if candidate.file is not None:
+            by_file[candidate.file] = candidate
+        yield candidate

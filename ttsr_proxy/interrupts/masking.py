@@ -1,15 +1,118 @@
-"""Secrets are masked before the log keeps a text: keys and passwords that a model wrote, or a client sent."""
+"""Secrets are masked before the log keeps a text: keys and passwords that a model wrote or a client sent.
+
+Formats are in `secret_formats`. What looks like nothing in particular is not found: a password
+in prose is kept.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
 from ttsr_proxy.interrupts.record import InterruptRecord
+from ttsr_proxy.interrupts.secret_formats import SECRET_HEADERS, SECRETS
+
+MARK: Final = "[masked]"
+
+_KEPT: Final = 6
+"""Characters of a secret that are kept at most, to tell which one it was; never more than a quarter of it."""
+
+_TELLING: Final = 8
+"""A known secret of this length is masked wherever it stands."""
+
+_EDGE: Final = 4
+"""So much of a known secret, cut off at the edge of a text, is masked."""
+
+_MASKED: Final = re.compile(rf".{{0,{_KEPT}}}(?:{re.escape(MARK)})+", re.DOTALL)
+
+_Span = tuple[int, int]
 
 
 def mask(text: str) -> str:
-    """The text with its secrets replaced."""
-    raise NotImplementedError
+    """The text with its secrets replaced by their first few characters and `[masked]`."""
+    return _replace(text, _spans(text, ()))
+
+
+def mask_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Headers fit for a log: values of headers that carry credentials are masked whole, others as text."""
+    return {name: MARK if name.lower() in SECRET_HEADERS else mask(value) for name, value in headers.items()}
 
 
 def mask_record(record: InterruptRecord) -> InterruptRecord:
-    """The record as a store may keep it."""
-    raise NotImplementedError
+    """The record as a store may keep it; masking what is masked changes nothing.
+
+    A secret may reach from one text into the next (`before`, `matched`, `after`), or be cut off at the edge
+    of the context and stand whole in `violation`.
+    """
+    context = record.before + record.matched + record.after
+    texts = (context, record.violation, record.correction, record.injected, record.detail)
+    known = {text[start:end] for text in texts for start, end in _spans(text, ())}
+    telling = sorted((secret for secret in known if len(secret) >= _TELLING), key=len, reverse=True)
+    spans = _merge([*_spans(context, telling), *_edges(context, telling)])
+    at = len(record.before)
+    until = at + len(record.matched)
+    return dataclasses.replace(
+        record,
+        before=_replace(context, spans, 0, at),
+        matched=_replace(context, spans, at, until),
+        after=_replace(context, spans, until, len(context)),
+        violation=_replace(record.violation, _spans(record.violation, telling)),
+        correction=_replace(record.correction, _spans(record.correction, telling)),
+        injected=_replace(record.injected, _spans(record.injected, telling)),
+        detail=_replace(record.detail, _spans(record.detail, telling)),
+        paths=tuple(_replace(path, _spans(path, telling)) for path in record.paths),
+    )
+
+
+def _spans(text: str, known: Iterable[str]) -> list[_Span]:
+    """Where secrets stand, in order and apart from each other."""
+    found: list[_Span] = []
+    for pattern in SECRETS:
+        group = "secret" if "secret" in pattern.groupindex else 0
+        found.extend(match.span(group) for match in pattern.finditer(text))
+    for secret in known:
+        found.extend(match.span() for match in re.finditer(re.escape(secret), text))
+    return _merge(span for span in found if not _MASKED.fullmatch(text, *span))
+
+
+def _edges(text: str, known: Iterable[str]) -> list[_Span]:
+    """Pieces of known secrets that the edges of the text cut off."""
+    found: list[_Span] = []
+    for secret in known:
+        for size in range(min(len(secret), len(text)), _EDGE - 1, -1):
+            if text.startswith(secret[-size:]):
+                found.append((0, size))
+                break
+        for size in range(min(len(secret), len(text)), _EDGE - 1, -1):
+            if text.endswith(secret[:size]):
+                found.append((len(text) - size, len(text)))
+                break
+    return found
+
+
+def _merge(spans: Iterable[_Span]) -> list[_Span]:
+    merged: list[_Span] = []
+    for start, end in sorted(spans):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _replace(text: str, spans: Sequence[_Span], start: int = 0, end: int | None = None) -> str:
+    """The part of the text from `start` to `end`, with the secrets in it replaced."""
+    end = len(text) if end is None else end
+    parts: list[str] = []
+    for secret_start, secret_end in spans:
+        if secret_end <= start or secret_start >= end:
+            continue
+        if secret_start >= start:
+            kept = min(_KEPT, (secret_end - secret_start) // 4)
+            parts.append(text[start : min(end, secret_start + kept)])
+        parts.append(MARK)
+        start = min(end, secret_end)
+    parts.append(text[start:end])
+    return "".join(parts)

@@ -34,6 +34,11 @@ _COLUMNS: Final = ("id", "rule", "project", "conversation", "model", "client", "
 
 _WRITTEN: Final = (*_COLUMNS, "time", "paths")
 
+_NAMES: Final = ", ".join(_WRITTEN)
+_VALUES: Final = ", ".join(f":{name}" for name in _WRITTEN)
+_INSERT: Final = f"INSERT INTO interrupts({_NAMES}) VALUES ({_VALUES}) ON CONFLICT(id) DO NOTHING"  # noqa: S608
+_UPDATE: Final = f"UPDATE interrupts SET ({_NAMES}) = ({_VALUES}) WHERE seq = :seq"  # noqa: S608
+
 _CONDITIONS: Final = {
     "rule": "log.rule = :rule",
     "project": "log.project = :project",
@@ -170,8 +175,7 @@ def _to_row(record: InterruptRecord) -> dict[str, Any]:
 def _add(connection: sqlite3.Connection, rows: Iterable[dict[str, Any]]) -> None:
     for row in rows:
         added = connection.execute(
-            f"INSERT INTO interrupts({', '.join(_WRITTEN)}) VALUES ({', '.join(':' + name for name in _WRITTEN)}) "
-            "ON CONFLICT(id) DO NOTHING",
+            _INSERT,
             row,
         )
         if added.rowcount:
@@ -184,7 +188,7 @@ def _update(connection: sqlite3.Connection, record_id: str, changes: dict[str, A
         row = _to_row(mask_record(dataclasses.replace(record, **{**changes, "id": record.id})))
         record_from_json(row["body"])
         connection.execute(
-            f"UPDATE interrupts SET {', '.join(f'{name} = :{name}' for name in _WRITTEN)} WHERE seq = :seq",
+            _UPDATE,
             {**row, "seq": seq},
         )
         connection.execute("UPDATE interrupt_bodies SET body = ? WHERE seq = ?", (row["body"], seq))

@@ -1,0 +1,215 @@
+"""One block of output, matched while it grows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from ttsr_proxy.triggers.ast import MAX_SOURCE, AstCheck, AstHit, may_match
+from ttsr_proxy.triggers.conditions import BlockText, ConditionScan, Hit
+from ttsr_proxy.triggers.gate import CONTEXT
+from ttsr_proxy.triggers.match import Match
+from ttsr_proxy.triggers.plan import Plan
+
+
+class StreamMatcher:
+    """Feed it the deltas of one block; it reports each rule's first match, once.
+
+    A match is reported with the first delta after which no continuation of the text could undo it; what
+    depends on the end of the block is reported at the end. The same text gives the same matches, however it
+    is cut. Made by `RuleSet.stream`.
+
+    The end is either `finish()`, which also searches ast patterns in the caller's thread, or `close()`, then
+    `ast_check` run elsewhere, then `apply_ast()` with its hits.
+    """
+
+    __slots__ = (
+        "_ast_held", "_awake", "_block", "_closed", "_cut", "_fed", "_fired", "_held", "_holding", "_plan",
+        "_safe", "_scans", "_tail", "ast_check", "not_inspected",
+    )  # fmt: skip
+
+    def __init__(self, plan: Plan, holding: frozenset[str]) -> None:
+        self._plan = plan
+        self._block = BlockText()
+        self._fed = 0
+        self._tail = ""
+        self._scans = [ConditionScan(planned.compiled, planned.groups) for planned in plan.conditions]
+        self._awake = set(plan.ungated)
+        self._fired: set[int] = set()
+        self._closed = False
+        self._holding = frozenset(n for n, rule in enumerate(plan.rules) if rule.rule.name in holding)
+        # Conditions that text is held for. An open-ended one would hold all prose.
+        self._held = [
+            index
+            for index, planned in enumerate(plan.conditions)
+            if planned.rule in self._holding and not (planned.compiled.open_ended and plan.source != "tool")
+        ]
+        self._ast_held = not self._holding.isdisjoint(plan.ast)
+        self._cut: int | None = None
+        self._safe = 0
+        self.ast_check: AstCheck | None = None
+        """After `close()`: the search of ast patterns that is still to be done, if any."""
+        self.not_inspected: str | None = None
+        """After `close()`: why ast patterns that apply are not searched."""
+
+    @property
+    def text(self) -> str:
+        """The block so far."""
+        return self._block.text
+
+    @property
+    def muted(self) -> tuple[tuple[str, str], ...]:
+        """Rule name and pattern of each condition that ran over its time limit and is left out."""
+        return tuple(
+            (self._name(planned.rule), planned.pattern)
+            for planned, scan in zip(self._plan.conditions, self._scans, strict=True)
+            if scan.muted
+        )
+
+    @property
+    def safe_until(self) -> int:
+        """How many characters of the block may be shown now; it never decreases.
+
+        Everything before the first start from which a holding rule's condition could still match, and before
+        the first match of a holding rule. 0 while an ast pattern of a holding rule is still to be searched.
+        """
+        limit = 0 if self._ast_held else self._fed
+        if self._cut is not None:
+            limit = min(limit, self._cut)
+        if limit > self._safe and not self._closed:
+            for index in self._held:
+                limit = min(limit, self._first_live_start(index))
+        self._safe = max(self._safe, limit)
+        return self._safe
+
+    def feed(self, delta: str) -> tuple[Match, ...]:
+        """Add text; the matches that it settles, by start and then rule order."""
+        if self._closed:
+            raise RuntimeError("the block has ended; ask the rule set for a new matcher")
+        self._block.append(delta)
+        self._fed += len(delta)
+        if not self._scans or not delta:
+            return ()
+        window = self._tail + delta
+        self._tail = window[-CONTEXT:]
+        for index in self._plan.gate.woken(window, len(delta)):
+            if self._plan.conditions[index].rule not in self._fired:
+                self._awake.add(index)
+        return self._search_awake() if self._awake else ()
+
+    def finish(self) -> tuple[Match, ...]:
+        """End the block: the matches that depend on its end, and those of ast patterns."""
+        matches = self.close()
+        if self.ast_check is None:
+            return matches
+        return self.in_order((*matches, *self.apply_ast(self.ast_check.run())))
+
+    def close(self) -> tuple[Match, ...]:
+        """End the block: the matches of `condition` that depend on its end. Sets `ast_check`."""
+        if self._closed:
+            return ()
+        self._closed = True
+        matches = []
+        for rule, indices in enumerate(self._plan.of_rule):
+            if rule in self._fired:
+                continue
+            for index in indices:
+                if index in self._awake and self._is_possible(index):
+                    self._scans[index].conclude(self._block.text)
+            matches += self._fire_first(rule)
+        self._plan_ast()
+        return self.in_order(matches)
+
+    def apply_ast(self, hits: Iterable[AstHit]) -> tuple[Match, ...]:
+        """Take the answer to `ast_check`: the matches of rules that have not matched before."""
+        self.ast_check = None
+        self._ast_held = False
+        by_pattern = {hit.pattern: hit for hit in hits}
+        matches = []
+        for rule in self._plan.ast:
+            patterns = self._plan.rules[rule].ast_patterns
+            found = [by_pattern[pattern] for pattern in patterns if pattern in by_pattern]
+            if found and rule not in self._fired:
+                first = min(found, key=lambda hit: (hit.start, hit.end))
+                matches.append(self._fire(rule, "ast", first.pattern, first.start, first.end))
+        return self.in_order(matches)
+
+    def in_order(self, matches: Iterable[Match]) -> tuple[Match, ...]:
+        """The matches by start, then by rule order."""
+        order = {self._name(number): number for number in range(len(self._plan.rules))}
+        return tuple(sorted(matches, key=lambda match: (match.start, order[match.rule.name])))
+
+    def _search_awake(self) -> tuple[Match, ...]:
+        fired: set[int] = set()
+        for index in tuple(self._awake):
+            scan = self._scans[index]
+            if scan.muted:
+                self._awake.discard(index)
+            elif self._is_possible(index) and scan.advance(self._block.text) is not None:
+                fired.add(self._plan.conditions[index].rule)
+        if not fired:
+            return ()
+        matches: list[Match] = []
+        for rule in fired:
+            # Another condition of the rule, not searched at every delta, may have matched before this one.
+            for index in self._plan.of_rule[rule]:
+                if index in self._awake and self._is_possible(index):
+                    self._scans[index].advance(self._block.text, force=True)
+            matches += self._fire_first(rule)
+        return self.in_order(matches)
+
+    def _is_possible(self, index: int) -> bool:
+        """Whether all literals that a match needs are there; sends the condition to sleep if the first is not."""
+        groups = self._plan.conditions[index].groups
+        if not groups:
+            return True
+        seen = self._scans[index].possible(self._block, groups)
+        if seen == 0:
+            self._awake.discard(index)
+        return seen == len(groups)
+
+    def _fire_first(self, rule: int) -> list[Match]:
+        """The match of the rule's condition that was settled first."""
+        hits: list[tuple[int, int, Hit]] = [
+            (hit.length, index, hit)
+            for index in self._plan.of_rule[rule]
+            if (hit := self._scans[index].hit) is not None
+        ]
+        if not hits:
+            return []
+        _, index, hit = min(hits, key=lambda entry: entry[:2])
+        return [self._fire(rule, "regex", self._plan.conditions[index].pattern, hit.start, hit.end)]
+
+    def _fire(self, rule: int, trigger: Literal["regex", "ast"], pattern: str, start: int, end: int) -> Match:
+        self._fired.add(rule)
+        self._awake.difference_update(self._plan.of_rule[rule])
+        if rule in self._holding:
+            self._held = [index for index in self._held if self._plan.conditions[index].rule != rule]
+            self._cut = start if self._cut is None else min(self._cut, start)
+        return Match(self._plan.rules[rule].rule, trigger, pattern, start, end)
+
+    def _first_live_start(self, index: int) -> int:
+        scan = self._scans[index]
+        if scan.muted:
+            return self._fed
+        hit = scan.advance(self._block.text)
+        return min(self._fed, scan.alive_from if hit is None else hit.start)
+
+    def _plan_ast(self) -> None:
+        text = self._block.text
+        patterns = [
+            pattern
+            for rule in self._plan.ast
+            if rule not in self._fired
+            for pattern in self._plan.rules[rule].ast_patterns
+            if may_match(pattern, text)
+        ]
+        if patterns and len(text) > MAX_SOURCE:
+            self.not_inspected = f"text of {len(text)} characters is too long for ast patterns ({MAX_SOURCE})"
+        elif patterns and self._plan.language is not None:
+            self.ast_check = AstCheck(self._plan.language, text, tuple(dict.fromkeys(patterns)))
+        if self.ast_check is None:
+            self._ast_held = False
+
+    def _name(self, rule: int) -> str:
+        return self._plan.rules[rule].rule.name

@@ -1,9 +1,10 @@
 """Which backreferences can ever hold something, decided before matching.
 
-JavaScript forgets what a group captured at every turn of a loop around it, and lets a backreference to a group
-that took no part match the empty string. So a reference that stands inside its group, before it, in another
-alternative, or outside the negative lookaround that holds it is the empty string, always, and is removed here.
-What remains is a reference to groups that may have been passed on the way.
+JavaScript forgets what a group captured at every turn of a loop around it, and lets a backreference to a
+group that took no part match the empty string. So a reference that stands inside its group, before it, in
+another alternative, or outside the negative lookaround that holds it is the empty string, always, and is
+removed here. The engine keeps captures from turn to turn; a loop that may skip a group somebody refers to
+therefore captures the empty string in its place at the start of each turn, which comes to the same.
 """
 
 from __future__ import annotations
@@ -24,15 +25,6 @@ from ttsr_proxy.triggers.jsregex.nodes import (
     children,
     seq,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """The tree with live backreferences only, and capturing groups only where one of them needs it."""
-
-    node: Node
-    stale: frozenset[int]
-    """Referenced groups that a loop may skip: the engine keeps their capture, JavaScript forgets it."""
 
 
 @dataclass(slots=True)
@@ -76,12 +68,12 @@ class _Resolver:
         return seq(*(resolved if ahead else reversed(resolved))), passed
 
 
-def resolve(node: Node, names: dict[str, tuple[int, ...]]) -> Resolved:
-    """Drop backreferences that are always empty, and groups that nothing refers to."""
+def resolve(node: Node, names: dict[str, tuple[int, ...]]) -> Node:
+    """The tree with live backreferences only, and capturing groups only where one of them needs it."""
     resolver = _Resolver(names)
     node, _ = resolver.resolve(node, frozenset(), True)
     node = _without_unused_groups(node, frozenset(resolver.referenced))
-    return Resolved(node, frozenset(_skippable(node)))
+    return _forgetting(node, True) if resolver.referenced else node
 
 
 def _without_unused_groups(node: Node, used: frozenset[int]) -> Node:
@@ -121,8 +113,22 @@ def _certain(node: Node) -> frozenset[int]:
             return frozenset()
 
 
-def _skippable(node: Node) -> frozenset[int]:
-    below = frozenset[int]().union(*(_skippable(child) for child in children(node)))
-    if isinstance(node, Repeat) and node.high != 1:
-        return below | (_groups(node.item) - _certain(node.item))
-    return below
+def _forgetting(node: Node, ahead: bool) -> Node:
+    """Give each loop that may skip a group the empty capture that stands for "took no part"."""
+    match node:
+        case Repeat(item=item, high=high):
+            forgotten = [Group(EMPTY, index) for index in sorted(_groups(item) - _certain(item))]
+            item = _forgetting(item, ahead)
+            if high == 1 or not forgotten:
+                return replace(node, item=item)
+            return replace(node, item=seq(*forgotten, item) if ahead else seq(item, *forgotten))
+        case Group(item=item):
+            return replace(node, item=_forgetting(item, ahead))
+        case Look(item=item):
+            return replace(node, item=_forgetting(item, node.ahead))
+        case Seq(items=items):
+            return seq(*(_forgetting(item, ahead) for item in items))
+        case Alt(options=options):
+            return alt(*(_forgetting(option, ahead) for option in options))
+        case _:
+            return node

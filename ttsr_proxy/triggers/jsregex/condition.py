@@ -11,9 +11,9 @@ import regex
 class CompiledCondition:
     """One condition, ready to match.
 
-    `streaming.search(text, pos, partial=True)` returns a complete match if there is one anywhere from `pos` on;
-    only if there is none does it return the leftmost partial match, before whose start nothing can match any
-    more, whatever follows.
+    `streaming.search(text, pos, partial=True)` returns a complete match if there is one anywhere from `pos`
+    on; only if there is none does it return the leftmost partial match, before whose start nothing can match
+    any more, whatever follows.
     """
 
     source: str
@@ -38,7 +38,7 @@ class CompiledCondition:
     max_lookbehind: int | None = None
     """Characters to the left of a match that can matter; None is without bound."""
     open_ended: bool = True
-    """A match could start at nearly any place and stay open without bound, so holding for it holds everything."""
+    """A match could start nearly anywhere and stay open without bound: held for, it holds everything."""
     literals: tuple[tuple[str, ...], ...] = ()
     """Of each of these groups, every match contains at least one string; in ASCII lower case if
     `case_insensitive`."""

@@ -3,6 +3,9 @@
 The output relies on three flags: V0 (no set operations), DOTALL (`.` is any character) and ASCII (`\\b` and
 `(?i:...)` stay within ASCII, as in JavaScript, where K and k are equal but the Kelvin sign is neither). Sets
 are written out with their case variants; `(?i:...)` appears around ASCII words only, where it is quicker.
+
+A case-insensitive backreference to text that may be outside ASCII needs UNICODE instead, and then nothing
+else may rely on the flag.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import regex
 
 from ttsr_proxy.triggers.jsregex import charset
 from ttsr_proxy.triggers.jsregex.charset import Ranges
+from ttsr_proxy.triggers.jsregex.measure import walk
 from ttsr_proxy.triggers.jsregex.nodes import (
     Alt,
     Backref,
@@ -28,44 +32,41 @@ from ttsr_proxy.triggers.jsregex.nodes import (
     WordBoundary,
 )
 
-FLAGS = regex.V0 | regex.ASCII | regex.DOTALL
-
 _SHORT: dict[Ranges, str] = {
-    charset.ANY: ".",
     charset.DIGIT: r"\d",
     charset.complement(charset.DIGIT): r"\D",
     charset.WORD: r"\w",
     charset.NOT_WORD: r"\W",
 }
 _LOOK = {(True, False): "(?=", (True, True): "(?!", (False, False): "(?<=", (False, True): "(?<!"}
+_WORD_CLASS = charset.to_class(charset.WORD)
+_BOUNDARY = f"(?:(?<={_WORD_CLASS})(?!{_WORD_CLASS})|(?<!{_WORD_CLASS})(?={_WORD_CLASS}))"
+_NOT_BOUNDARY = f"(?:(?<={_WORD_CLASS})(?={_WORD_CLASS})|(?<!{_WORD_CLASS})(?!{_WORD_CLASS}))"
 _LINE_END = charset.to_class(charset.LINE_TERMINATORS)
 # Equivalent to "at the start, or after a line terminator", in one assertion.
 _LINE_START = f"(?<!{charset.to_class(charset.NOT_LINE_TERMINATORS)})"
 
 
-def emit(node: Node) -> str:
-    """The pattern's text; groups are renumbered in the order they are written."""
-    numbers: dict[int, int] = {}
-    _number(node, numbers)
-    return _Emitter(numbers).emit(node)
+def compile_node(node: Node) -> regex.Pattern[str]:
+    """Compile a tree; raises `regex.error` or RecursionError for what is too large for the engine."""
+    if _folds_beyond_ascii(node):
+        return regex.compile(_Emitter(ascii_only=False).emit(node), regex.V0 | regex.UNICODE | regex.DOTALL)
+    return regex.compile(_Emitter(ascii_only=True).emit(node), regex.V0 | regex.ASCII | regex.DOTALL)
 
 
-def _number(node: Node, numbers: dict[int, int]) -> None:
-    match node:
-        case Group(item=item, index=index):
-            # A lookaround that is written twice has its groups twice; only the first is ever referred to.
-            numbers.setdefault(index, len(numbers) + 1)
-            _number(item, numbers)
-        case Seq(items=parts) | Alt(options=parts):
-            for part in parts:
-                _number(part, numbers)
-        case Repeat(item=item) | Look(item=item):
-            _number(item, numbers)
+def _folds_beyond_ascii(node: Node) -> bool:
+    folded = {i for n in walk(node) if isinstance(n, Backref) and n.ignore_case for i in n.indices}
+    return any(
+        isinstance(part, Chars) and part.ranges and part.ranges[-1][1] > 127
+        for group in walk(node)
+        if isinstance(group, Group) and group.index in folded
+        for part in walk(group)
+    )
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Emitter:
-    numbers: dict[int, int]
+    ascii_only: bool
 
     def emit(self, node: Node) -> str:
         match node:
@@ -77,16 +78,19 @@ class _Emitter:
                 return "(?:" + "|".join(self.emit(option) for option in options) + ")"
             case Repeat():
                 return self._repeat(node)
-            case Group(item=item):
-                return f"({self.emit(item)})"
+            case Group(item=item, index=index):
+                # Groups of one name share one capture, so a group may be written more than once.
+                return f"(?P<g{index}>{self.emit(item)})"
             case Backref(indices=indices, ignore_case=ignore_case):
                 return self._backref(indices, ignore_case)
             case Start(multiline=multiline):
                 return _LINE_START if multiline else r"\A"
             case End(multiline=multiline):
                 return rf"(?:\Z|(?={_LINE_END}))" if multiline else r"\Z"
-            case WordBoundary(negated=negated):
+            case WordBoundary(negated=negated) if self.ascii_only:
                 return r"\B" if negated else r"\b"
+            case WordBoundary(negated=negated):
+                return _NOT_BOUNDARY if negated else _BOUNDARY
             case Look(item=item, ahead=ahead, negated=negated):
                 return f"{_LOOK[ahead, negated]}{self.emit(item)})"
             case NamedBackref(name=name):
@@ -109,7 +113,9 @@ class _Emitter:
         parts: list[str] = []
         word = ""
         for chars in [*run, None]:
-            letter = None if chars is None else charset.ascii_letter_pair(chars.ranges)
+            letter = (
+                charset.ascii_letter_pair(chars.ranges) if chars is not None and self.ascii_only else None
+            )
             if letter is not None:
                 word += letter
                 continue
@@ -121,8 +127,13 @@ class _Emitter:
                 parts.append(f"(?i:{word})")
                 word = ""
             if chars is not None:
-                parts.append(_SHORT.get(chars.ranges) or charset.to_class(chars.ranges))
+                parts.append(self._set(chars.ranges))
         return "".join(parts)
+
+    def _set(self, ranges: Ranges) -> str:
+        if ranges == charset.ANY:
+            return "."
+        return (_SHORT.get(ranges) if self.ascii_only else None) or charset.to_class(ranges)
 
     def _repeat(self, node: Repeat) -> str:
         item = self.emit(node.item)
@@ -140,15 +151,9 @@ class _Emitter:
     def _backref(self, indices: tuple[int, ...], ignore_case: bool) -> str:
         text = ""
         for index in reversed(indices):
-            number = self.numbers[index]
             # In JavaScript a reference to a group that took no part matches nothing instead of failing.
-            text = rf"(?({number})\{number}{'|' + text if text else ''})"
+            text = f"(?(g{index})(?P=g{index}){'|' + text if text else ''})"
         return f"(?i:{text})" if ignore_case else text
 
 
 _QUANTIFIERS: dict[tuple[int, int | None], str] = {(0, None): "*", (1, None): "+", (0, 1): "?"}
-
-
-def compile_node(node: Node) -> regex.Pattern[str]:
-    """Compile a tree; raises `regex.error` or RecursionError for what is too large for the engine."""
-    return regex.compile(emit(node), FLAGS)

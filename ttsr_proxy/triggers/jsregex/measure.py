@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
@@ -59,7 +60,10 @@ class Measure:
     """Measures of the nodes of one tree; backreferences are measured by the groups they refer to."""
 
     def __init__(self, root: Node) -> None:
-        self._groups: dict[int, Node] = {n.index: n.item for n in walk(root) if isinstance(n, Group)}
+        self._groups: defaultdict[int, list[Node]] = defaultdict(list)
+        for node in walk(root):
+            if isinstance(node, Group):
+                self._groups[node.index].append(node.item)
         self._open: set[int] = set()
 
     def min_length(self, node: Node) -> int:
@@ -225,11 +229,11 @@ class Measure:
     def _referred(self, node: Backref, measure: Callable[[Node], T], endless: T) -> list[T]:
         measured: list[T] = []
         for index in node.indices:
-            if index in self._open or index not in self._groups:
+            if index in self._open:
                 measured.append(endless)
                 continue
             self._open.add(index)
-            measured.append(measure(self._groups[index]))
+            measured.extend(measure(group) for group in self._groups[index])
             self._open.discard(index)
         return measured
 

@@ -60,7 +60,7 @@ def robust(node: Node, measure: Measure) -> Node:
         case Group(item=item) | Repeat(item=item):
             return replace(node, item=robust(item, measure))
         case Look(item=item, ahead=ahead, negated=True):
-            return _negated(node, item, ahead, measure)
+            return _negated(item, ahead, measure)
         case Look(item=item):
             return replace(node, item=robust(item, measure))
         case _:
@@ -101,15 +101,17 @@ def _side(ranges: Ranges | None) -> bool | None:
     return False if charset.is_disjoint(ranges, charset.WORD) else None
 
 
-def _negated(node: Look, item: Node, ahead: bool, measure: Measure) -> Node:
+def _negated(item: Node, ahead: bool, measure: Measure) -> Node:
     if ahead:
-        exact = excluding(item)
-        if exact is not None:
-            return _ahead(exact)
+        return _ahead(excluding(item, measure, lambda rest: _awaited(rest, True, measure)))
+    return _awaited(item, False, measure)
+
+
+def _awaited(item: Node, ahead: bool, measure: Measure) -> Node:
+    """A negative lookaround that holds once there is enough text to know."""
+    node = Look(robust(item, measure), ahead, negated=True)
     reach = measure.reach(item) if ahead else measure.overhang(item)
-    if reach == 0:
-        return node
-    return seq(replace(node, item=robust(item, measure)), _settled(reach, measure.reads_terminators(item)))
+    return node if reach == 0 else seq(node, _settled(reach, measure.reads_terminators(item)))
 
 
 def _settled(reach: int | None, crosses_lines: bool) -> Node:

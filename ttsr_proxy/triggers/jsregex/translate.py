@@ -26,8 +26,7 @@ def compile_condition(pattern: str) -> CompiledCondition:
 
 def _compile(pattern: str) -> CompiledCondition:
     parsed = parse(pattern)
-    resolved = resolve(parsed.node, parsed.names)
-    node = resolved.node
+    node = resolve(parsed.node, parsed.names)
     measure = Measure(node)
     streaming = robust(node, measure)
     final = compile_node(node)

@@ -54,12 +54,16 @@ def _anchor(block_type: str, value: JsonObject) -> str | None:
 
 
 def without_cache_marks(block: JsonObject) -> JsonObject:
-    """The block without `cache_control`, its own and that of the blocks inside it."""
-    clean = {key: value for key, value in block.items() if key != "cache_control"}
+    """The block without `cache_control`, its own and that of the blocks in its content."""
+    clean = _unmarked(block)
     inner = clean.get("content")
     if isinstance(inner, list):
-        clean["content"] = [without_cache_marks(part) if isinstance(part, dict) else part for part in inner]
+        clean["content"] = [_unmarked(part) if isinstance(part, dict) else part for part in inner]
     return clean
+
+
+def _unmarked(block: JsonObject) -> JsonObject:
+    return {key: value for key, value in block.items() if key != "cache_control"}
 
 
 def chain_text(item: HistoryItem) -> str | None:

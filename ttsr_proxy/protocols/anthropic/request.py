@@ -25,6 +25,14 @@ def read_request(body: bytes, headers: Mapping[str, str]) -> ApiRequest | None:
     parsed = decode_object(body)
     if parsed is None or not isinstance(parsed.get("messages"), list):
         return None
+    try:
+        return _inspect(parsed)
+    except RecursionError:
+        # JSON nested almost too deep to parse can be too deep to compare.
+        return None
+
+
+def _inspect(parsed: JsonObject) -> ApiRequest:
     messages = parsed["messages"]
     items = tuple(
         item_of_block(block, role, at)

@@ -45,8 +45,8 @@ _GROWING = {
     "thinking_delta": _DeltaType("thinking", "thinking", "thinking", "thinking"),
     "input_json_delta": _DeltaType("partial_json", "input", "tool", "arguments"),
 }
-_REPLACING = ("signature_delta", "compaction_delta")
-"""Deltas that carry whole fields of their block."""
+_REPLACING: dict[str, BlockKind] = {"signature_delta": "thinking", "compaction_delta": "opaque"}
+"""Deltas that carry whole fields of their block, and the kind of block that they belong to."""
 
 PIECE_FIELDS: dict[Channel, str] = {delta.channel: delta.source for delta in _GROWING.values()}
 """For each matched channel, the field of a delta that carries its text."""
@@ -141,9 +141,9 @@ class AnthropicReader:
             block.pieces.setdefault(growing.target, []).append(piece)
             if block.kind == growing.kind:
                 return BlockDelta(raw, block.index, growing.channel, piece)
-        elif name == "citations_delta":
+        elif name == "citations_delta" and block.kind == "text":
             block.citations.append(delta.get("citation"))
-        elif name in _REPLACING:
+        elif isinstance(name, str) and _REPLACING.get(name) == block.kind:
             block.replaced.update({key: part for key, part in delta.items() if key != "type"})
         return BlockDelta(raw, block.index, "other", "")
 

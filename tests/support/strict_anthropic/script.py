@@ -117,6 +117,8 @@ class Turn:
     headers: Mapping[str, str] = field(default_factory=dict)
     input_tokens: int | None = None
     """None: a figure that follows from the request."""
+    before: Stall | None = None
+    """Waited for before even the response's headers are sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +154,7 @@ def turn(
     extra: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
     input_tokens: int | None = None,
+    before: Stall | None = None,
 ) -> Turn:
     """A response made of blocks and what happens between them."""
     return Turn(
@@ -162,6 +165,7 @@ def turn(
         extra=extra or {},
         headers=headers or {},
         input_tokens=input_tokens,
+        before=before,
     )
 
 

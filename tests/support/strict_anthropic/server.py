@@ -44,8 +44,8 @@ class Received:
     """The caller closed the connection before the answer was written."""
     finished: asyncio.Event = field(default_factory=asyncio.Event)
     """The answer was written completely."""
-    sent: int = 0
-    """Bytes of the answer's body written so far."""
+    wrote: bytearray = field(default_factory=bytearray)
+    """The answer's body as far as it has been written (streams only)."""
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -173,6 +173,9 @@ class StrictUpstream:
     async def _stream(
         self, request: web.Request, received: Received, turn: Turn, writer: Writer
     ) -> web.StreamResponse:
+        if turn.before is not None:
+            turn.before.reached.set()
+            await turn.before.until.wait()
         response = web.StreamResponse(
             headers={
                 "content-type": "text/event-stream; charset=utf-8",
@@ -193,7 +196,7 @@ class StrictUpstream:
                 raise ConnectionResetError("dropped by the script")
             else:
                 await response.write(act)
-                received.sent += len(act)
+                received.wrote += act
                 await asyncio.sleep(0)
         await response.write_eof()
         return response

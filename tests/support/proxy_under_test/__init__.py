@@ -1,0 +1,97 @@
+"""The real proxy on a real socket, with a project directory of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from strict_anthropic import running
+
+from ttsr_proxy.config import ProjectSettings, Settings, TtsrSettings, Upstreams
+from ttsr_proxy.web.app import create_app
+
+__all__ = ["Proxy", "Workspace", "running_proxy"]
+
+_LOG_TIMEOUT = 5.0
+
+
+class Workspace:
+    """A project, a home, a directory of rules and a state file below one directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.project = root / "project"
+        self.home = root / "home"
+        self.rules = root / "rules"
+        self.state = root / "state" / "state.db"
+        for directory in (self.project / ".git", self.home, self.rules, self.state.parent):
+            directory.mkdir(parents=True)
+
+    def rule(
+        self, name: str, condition: str, *, body: str = "Use the allowed word instead.", **front: Any
+    ) -> Path:
+        """Write a rule file; `front` are further frontmatter keys."""
+        lines = [f"{key}: {json.dumps(value)}" for key, value in {"condition": condition, **front}.items()]
+        path = self.rules / f"{name}.md"
+        path.write_text("---\n" + "\n".join(lines) + f"\n---\n{body}\n", encoding="utf-8")
+        return path
+
+    def forget_state(self) -> None:
+        """Delete the state file, as a lost disk would."""
+        for path in self.state.parent.iterdir():
+            path.unlink()
+
+    def settings(self, upstream: str, **ttsr: Any) -> Settings:
+        """Settings for one project with this directory's rules; `ttsr` are fields of `TtsrSettings`."""
+        matching = TtsrSettings(**{"builtin_rules": False, **ttsr})
+        project = ProjectSettings("default", self.project, self.home, rules=(self.rules,), ttsr=matching)
+        return Settings(
+            state=self.state,
+            projects=(project,),
+            port=0,
+            upstreams=Upstreams(anthropic=upstream, openai=upstream),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """A running proxy."""
+
+    url: str
+
+    async def interrupts(self) -> list[dict[str, Any]]:
+        """The interrupt log, oldest first."""
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"{self.url}/ttsr/api/interrupts", params={"limit": "1000"}) as response,
+        ):
+            document = await response.json()
+        return list(reversed(document["items"]))
+
+    async def log(self, *expected: tuple[str, str]) -> list[dict[str, Any]]:
+        """The log once it holds exactly these (action, outcome) pairs, oldest first.
+
+        The log may be written after the client has its answer, so it is asked until it fits.
+        """
+        items: list[dict[str, Any]] = []
+        try:
+            async with asyncio.timeout(_LOG_TIMEOUT):
+                while True:
+                    items = await self.interrupts()
+                    if [(item["action"], item["outcome"]) for item in items] == list(expected):
+                        return items
+        except TimeoutError:
+            found = [(item["action"], item["outcome"], item.get("detail")) for item in items]
+            raise AssertionError(f"the log has {found}, expected {list(expected)}") from None
+
+
+@asynccontextmanager
+async def running_proxy(workspace: Workspace, upstream: str, **ttsr: Any) -> AsyncIterator[Proxy]:
+    """Serve the proxy for a workspace on a free port; `ttsr` are fields of `TtsrSettings`."""
+    async with running(create_app(workspace.settings(upstream, **ttsr))) as url:
+        yield Proxy(url)

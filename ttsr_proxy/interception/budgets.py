@@ -1,0 +1,61 @@
+"""How often a response and its conversation may still be interrupted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from ttsr_proxy.config import BudgetSettings
+from ttsr_proxy.modes import OnExhausted
+from ttsr_proxy.rules.model import Rule
+
+
+class Budget:
+    """Counts interrupts of one response against three limits: per rule, per response, per conversation.
+
+    `inherited` are the counts of an unfinished exchange that this one retries.
+    """
+
+    def __init__(
+        self,
+        settings: BudgetSettings,
+        spent_before: int = 0,
+        inherited: Mapping[str, int] | None = None,
+        inherited_total: int = 0,
+    ) -> None:
+        self._settings = settings
+        self._spent_before = spent_before
+        self._per_rule: Counter[str] = Counter(inherited or {})
+        self.total = inherited_total
+
+    def allows(self, rule: Rule) -> bool:
+        """Whether this rule may interrupt now."""
+        limit = self._settings.per_rule if rule.max_interrupts is None else rule.max_interrupts
+        return self._per_rule[rule.name] < limit and not self.response_spent
+
+    @property
+    def response_spent(self) -> bool:
+        """No rule may interrupt this response any more."""
+        total = self._spent_before + self.total
+        return self.total >= self._settings.per_response or total >= self._settings.per_conversation
+
+    def charge(self, names: frozenset[str]) -> None:
+        """One interrupt by these rules."""
+        self._per_rule.update(names)
+        self.total += 1
+
+    def refund(self, names: frozenset[str]) -> None:
+        """The interrupt's retry failed: it does not count."""
+        self._per_rule.subtract(names)
+        self.total -= 1
+
+    def times(self, rule: str) -> int:
+        """How often the rule interrupted this response."""
+        return self._per_rule[rule]
+
+    @property
+    def per_rule(self) -> dict[str, int]:
+        return {name: count for name, count in self._per_rule.items() if count > 0}
+
+    def on_exhausted(self, rule: Rule) -> OnExhausted:
+        return rule.on_exhausted or self._settings.on_exhausted

@@ -1,0 +1,150 @@
+"""What the client of a streamed response has been given: one legal response, however many attempts it took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from ttsr_proxy.jsontext import JsonObject
+from ttsr_proxy.protocols.events import (
+    BlockDelta,
+    BlockEnded,
+    BlockKind,
+    BlockStarted,
+    Other,
+    ResponseEnded,
+    ResponseEnding,
+    ResponseStarted,
+)
+from ttsr_proxy.protocols.history import ItemKind
+from ttsr_proxy.protocols.protocol import ResponseWriter, WireProtocol
+from ttsr_proxy.sessions.record import GivenBlock
+
+Stage: TypeAlias = Literal["unsent", "opened", "content"]
+"""No byte yet; the opening event is out; a block is closed."""
+
+_KINDS: dict[BlockKind, ItemKind] = {"text": "text", "thinking": "thinking", "tool": "tool_call"}
+
+MARKER = "ttsr:cut"
+"""The signature that closes thinking which was cut off. Clients send it back; the proxy takes it out."""
+
+
+@dataclass(slots=True)
+class _Given:
+    kind: ItemKind
+    anchor: str | None
+    pieces: list[str] = field(default_factory=list)
+    settled: GivenBlock | None = None
+
+    def block(self) -> GivenBlock:
+        return self.settled or GivenBlock(self.kind, self.anchor, "".join(self.pieces))
+
+
+class ClientResponse:
+    """Indexes are given out here, so that they are contiguous over all attempts."""
+
+    def __init__(self, protocol: WireProtocol) -> None:
+        self._protocol = protocol
+        self._writer: ResponseWriter = protocol.writer()
+        self._given: list[_Given] = []
+        self._open: dict[int, BlockKind] = {}
+        self.stage: Stage = "unsent"
+        self.tool_delivered = False
+        self.text_delivered = False
+        """Prose, or the work of a server tool, has reached the client."""
+        self.ended = False
+
+    @property
+    def given(self) -> tuple[GivenBlock, ...]:
+        return tuple(given.block() for given in self._given)
+
+    @property
+    def open_block(self) -> tuple[int, BlockKind] | None:
+        return next(iter(self._open.items()), None)
+
+    def given_text(self, index: int) -> str:
+        """The text of a given block that is still open."""
+        return "".join(self._given[index].pieces)
+
+    def start(self, event: ResponseStarted) -> bytes:
+        self.stage = "opened"
+        return self._writer.start(event)
+
+    def begin(self, event: BlockStarted) -> tuple[int, bytes]:
+        """Open a block: its index and the bytes."""
+        index = len(self._given)
+        anchor = f"call:{event.call_id}" if event.kind == "tool" and event.call_id else None
+        kind = _KINDS.get(event.kind) or self._protocol.item_of_block(event.value, "assistant").kind
+        self._given.append(_Given(kind, anchor))
+        self._open[index] = event.kind
+        if event.kind == "tool":
+            self.tool_delivered = True
+        elif event.kind == "opaque" and kind != "thinking":
+            self.text_delivered = True
+        initial = self._protocol.initial_text(event)
+        if initial and event.kind in ("text", "thinking"):
+            self._add_text(index, initial)
+        return index, self._writer.reindex(event, index)
+
+    def delta(self, event: BlockDelta, index: int) -> bytes:
+        if event.channel in ("text", "thinking"):
+            self._add_text(index, event.text)
+        return self._writer.reindex(event, index)
+
+    def part_of(self, event: BlockDelta, index: int, text: str) -> bytes:
+        self._add_text(index, text)
+        return self._writer.part_of(event, index, text)
+
+    def end_block(self, event: BlockEnded, index: int) -> bytes:
+        item = self._protocol.item_of_block(event.value, "assistant")
+        self._given[index].settled = GivenBlock(item.kind, item.anchor, item.text)
+        del self._open[index]
+        self.stage = "content"
+        return self._writer.reindex(event, index)
+
+    def close_cut(self) -> bytes:
+        """Close what an aborted attempt left open: prose as it stands, thinking with the proxy's mark."""
+        out = b""
+        for index, kind in sorted(self._open.items()):
+            if kind == "thinking":
+                out += self._writer.marker(index, MARKER)
+                value = {"type": "thinking", "thinking": self.given_text(index), "signature": MARKER}
+                item = self._protocol.item_of_block(value, "assistant")
+                self._given[index].settled = GivenBlock("thinking", item.anchor, item.text)
+            out += self._writer.stop_block(index)
+            self.stage = "content"
+        self._open.clear()
+        return out
+
+    def take(self, value: JsonObject) -> int:
+        """A complete block of an answer that is not streamed: its index."""
+        item = self._protocol.item_of_block(value, "assistant")
+        self._given.append(_Given(item.kind, item.anchor, settled=GivenBlock(item.kind, item.anchor, item.text)))
+        return len(self._given) - 1
+
+    def other(self, event: Other) -> bytes:
+        return self._writer.other(event)
+
+    def ending(self, event: ResponseEnding, usage_changes: dict[str, int] | None) -> bytes:
+        return self._writer.ending(event, usage_changes=usage_changes)
+
+    def end(self, event: ResponseEnded) -> bytes:
+        self.ended = True
+        return self._writer.end(event)
+
+    def finish(self, stop_reason: str, usage: dict[str, int]) -> bytes:
+        """A legal end of the proxy's own."""
+        self.ended = True
+        return self.close_cut() + self._writer.finish(stop_reason, usage)
+
+    def keepalive(self, active: bool) -> bytes:
+        return self._writer.keepalive(self.open_block, active)
+
+    def error(self, error: dict[str, object]) -> bytes:
+        return self._writer.error(error)
+
+    def _add_text(self, index: int, text: str) -> None:
+        given = self._given[index]
+        given.pieces.append(text)
+        if given.kind == "text" and not self.text_delivered and text.strip():
+            self.text_delivered = True

@@ -1,0 +1,141 @@
+"""What is held back of an attempt, and when it goes to the client.
+
+Events leave in upstream's order, as their original bytes. An event waits while its block waits: a tool call
+until it is complete and clean, prose up to where a match could still begin. Limits on how much and how long
+prose is held change when it is delivered, never the verdict.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from ttsr_proxy.config import HoldSettings
+from ttsr_proxy.interception.blocks import WatchedBlock
+from ttsr_proxy.interception.client import ClientResponse
+from ttsr_proxy.protocols.events import (
+    BlockDelta,
+    BlockEnded,
+    BlockStarted,
+    Other,
+    ProtocolEvent,
+    ResponseEnded,
+    ResponseEnding,
+    ResponseStarted,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    event: ProtocolEvent
+    block: WatchedBlock | None
+    end: int
+    """Characters of the block up to and including this event."""
+    since: float
+
+
+class Delivery:
+    """The queue between one attempt and the client."""
+
+    def __init__(self, client: ClientResponse, hold: HoldSettings, *, first: bool) -> None:
+        self._client = client
+        self._hold = hold
+        self._leftover = not first
+        self._queue: deque[_Held] = deque()
+        self.held_most = 0
+        """The most characters of one block that were ever held."""
+
+    @property
+    def holding(self) -> bool:
+        return bool(self._queue)
+
+    def push(self, event: ProtocolEvent, block: WatchedBlock | None, now: float) -> None:
+        self._queue.append(_Held(event, block, block.received if block is not None else 0, now))
+
+    def release(self, now: float) -> bytes:
+        """The bytes of everything that may go now."""
+        if not self._queue:
+            return b""
+        out = []
+        while self._queue and self._may_go(self._queue[0], now):
+            out.append(self._send(self._queue.popleft()))
+        if self._queue and (block := self._queue[0].block) is not None:
+            self.held_most = max(self.held_most, block.received - block.safe_until)
+        return b"".join(out)
+
+    def cut(self, block: WatchedBlock, at: int, now: float) -> bytes:
+        """The block is interrupted at a character: deliver what stands before it and drop the rest.
+
+        Prose of nothing but white space is not delivered: no history may carry such a block.
+        """
+        out = [self.release(now)]
+        if block.kind in ("text", "thinking") and (block.begun or block.text[:at].strip()):
+            for held in self._queue:
+                if held.block is not block or isinstance(held.event, BlockEnded):
+                    continue
+                if held.end <= at:
+                    out.append(self._send(held))
+                elif isinstance(held.event, BlockDelta):
+                    start = held.end - len(held.event.text)
+                    if start < at:
+                        out.append(self._client.part_of(held.event, block.client_index, held.event.text[: at - start]))
+                    break
+        self._queue.clear()
+        return b"".join(out)
+
+    def drop(self) -> None:
+        """Nothing that is still held will be delivered."""
+        self._queue.clear()
+
+    def deadline(self) -> float | None:
+        """When held prose has to go for having waited long enough."""
+        if not self._queue or not self._timed(self._queue[0]):
+            return None
+        return self._queue[0].since + self._hold.max_seconds
+
+    def _timed(self, held: _Held) -> bool:
+        block = held.block
+        if block is None or block.whole or isinstance(held.event, BlockEnded):
+            return False
+        return not (isinstance(held.event, BlockStarted) and self._blank(block))
+
+    def _may_go(self, held: _Held, now: float) -> bool:
+        block = held.block
+        if block is None or not block.holding or block.cleared:
+            return True
+        if block.whole or isinstance(held.event, BlockEnded):
+            return False
+        shown = max(block.safe_until, block.received - self._hold.max_chars)
+        if isinstance(held.event, BlockStarted):
+            if self._blank(block):
+                return False
+            return shown > (block.first_visible or 0) or held.since + self._hold.max_seconds <= now
+        return held.end <= shown or held.since + self._hold.max_seconds <= now
+
+    @staticmethod
+    def _blank(block: WatchedBlock) -> bool:
+        # White space alone is never shown: an upstream refuses such a block in the history.
+        return block.first_visible is None
+
+    def _send(self, held: _Held) -> bytes:
+        event, block, client = held.event, held.block, self._client
+        match event:
+            case ResponseStarted():
+                return client.start(event)
+            case BlockStarted():
+                assert block is not None
+                closing = client.close_cut() if self._leftover else b""
+                self._leftover = False
+                block.client_index, data = client.begin(event)
+                block.begun = True
+                return closing + data
+            case BlockDelta():
+                return client.other(Other(event.raw)) if block is None else client.delta(event, block.client_index)
+            case BlockEnded():
+                return client.other(Other(event.raw)) if block is None else client.end_block(event, block.client_index)
+            case Other():
+                return client.other(event)
+            case ResponseEnding() | ResponseEnded():
+                raise AssertionError("the exchange sends the end of a response itself")
+            case _:
+                return event.raw

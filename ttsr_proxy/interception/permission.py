@@ -1,0 +1,89 @@
+"""What a match may do: interrupt, remind, or only be seen. And so, which blocks have to be held at all."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from ttsr_proxy.config import TtsrSettings
+from ttsr_proxy.interception.blocks import Reach
+from ttsr_proxy.interception.budgets import Budget
+from ttsr_proxy.interception.repeat import may_fire, responses_since
+from ttsr_proxy.protocols.events import BlockStarted
+from ttsr_proxy.rules.model import Rule
+from ttsr_proxy.sessions.record import ResponseRecord
+from ttsr_proxy.toolcalls.families import FamilyTable
+from ttsr_proxy.triggers.match import Source
+from ttsr_proxy.triggers.ruleset import RuleSet
+
+_NOWHERE = Reach(frozenset(), frozenset())
+
+
+Decision: TypeAlias = Literal["interrupt", "remind", "suppressed", "exhausted", "observed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    decision: Decision
+    detail: str = ""
+
+
+class Permission:
+    """Judged on the chain of this request alone, so that forks and sub-agents keep their own counts.
+
+    `reminding` names the rules whose reminders this very request carries.
+    """
+
+    def __init__(
+        self,
+        ruleset: RuleSet,
+        families: FamilyTable,
+        settings: TtsrSettings,
+        budget: Budget,
+        chain: Sequence[ResponseRecord],
+        reminding: Collection[str],
+        observed: str | None,
+    ) -> None:
+        self._ruleset = ruleset
+        self._families = families
+        self._settings = settings
+        self._budget = budget
+        self._chain = chain
+        self._reminding = frozenset(reminding)
+        self._observed = observed
+        self.barred = ""
+        """Why no rule may interrupt this response any more, if that is so."""
+
+    def reach(self, event: BlockStarted) -> Reach:
+        """The rules that a block is watched for."""
+        if event.kind == "opaque":
+            return _NOWHERE
+        if event.kind == "tool":
+            source: Source = "tool"
+            kinds = self._families.family_of(event.tool or "").kinds
+        else:
+            source, kinds = event.kind, frozenset((None,))
+        found = (rule for kind in kinds for rule in self._ruleset.reaching(source, tool=event.tool, kind=kind))
+        rules = {rule.name: rule for rule in found}
+        if not rules:
+            return _NOWHERE
+        holding = (name for name, rule in rules.items() if self.judge(rule, source).decision == "interrupt")
+        return Reach(frozenset(rules), frozenset(holding))
+
+    def judge(self, rule: Rule, source: Source) -> Verdict:
+        """What a match of this rule may do now."""
+        if self._observed is not None:
+            return Verdict("observed", self._observed)
+        if self._budget.times(rule.name) == 0:
+            since = 0 if rule.name in self._reminding else responses_since(rule.name, self._chain)
+            if not may_fire(rule, since, self._settings):
+                when = "with this request" if since == 0 else f"{since} responses ago"
+                return Verdict("suppressed", f"the model was reminded {when}")
+        if not self._ruleset.interrupts(rule, source):
+            return Verdict("remind")
+        if self.barred:
+            return Verdict("exhausted", self.barred)
+        if not self._budget.allows(rule):
+            return Verdict("exhausted", "the budget of interrupts is spent")
+        return Verdict("interrupt")

@@ -1,0 +1,104 @@
+"""The record of this response, at any moment: what upstream saw, what it produced, what the client was given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ttsr_proxy.interception.budgets import Budget
+from ttsr_proxy.interception.client import ClientResponse
+from ttsr_proxy.interception.draft import Draft
+from ttsr_proxy.interception.setup import Setup
+from ttsr_proxy.protocols.history import HistoryItem
+from ttsr_proxy.sessions.echoes import join_prose, text_anchor
+from ttsr_proxy.sessions.record import GivenBlock, PendingReminder, ResponseRecord, ShadowBlock
+
+
+class Remembering:
+    """Makes the response's record; `due` says when it has to be durable before the client may see more."""
+
+    def __init__(self, setup: Setup, client: ClientResponse, draft: Draft, budget: Budget) -> None:
+        self._setup = setup
+        self._client = client
+        self._draft = draft
+        self._budget = budget
+        self._before = budget.total
+        self._id = setup.new_id()
+        self._saved_at: tuple[int, bool] | None = None
+        tip = setup.recalled.tip
+        self._parent = tip
+        self.turn = tip.turn + 1 if tip is not None else 0
+        requester = setup.requester
+        self.conversation = requester.session or (tip.conversation if tip is not None else self._id)
+
+    @property
+    def reminders_before(self) -> tuple[str, ...]:
+        """The texts of all reminders on this request's chain."""
+        texts = []
+        for record in self._setup.recalled.chain:
+            texts += [str(block.get("text", "")) for block in record.tail]
+            texts += [str(b.value.get("text", "")) for b in record.produced if b.role == "user" and b.kind == "text"]
+        return tuple(texts)
+
+    @property
+    def hidden(self) -> bool:
+        """Upstream knows something in this conversation that the client does not."""
+        return self._draft.hidden or self._setup.recalled.hidden
+
+    def due(self) -> bool:
+        """The next bytes may expose a new anchor of a conversation in which something is hidden."""
+        if not self.hidden:
+            return False
+        at = (len(self._client.given), self._client.open_block is None)
+        if at == self._saved_at:
+            return False
+        self._saved_at = at
+        return True
+
+    def record(
+        self, blocks: Sequence[ShadowBlock], pending: Sequence[PendingReminder], *, now: float, final: bool
+    ) -> ResponseRecord:
+        """`blocks` is what the last attempt gave; `pending` waits for the request that echoes this response."""
+        setup, draft = self._setup, self._draft
+        tail, produced = draft.closed(blocks)
+        given = self._client.given
+        carried = () if draft.form == "reminded" else draft.deferred
+        return ResponseRecord(
+            id=self._id,
+            parent=self._parent.id if self._parent is not None else None,
+            tenant=setup.requester.tenant,
+            project=setup.requester.project,
+            conversation=self.conversation,
+            created=now + setup.wall_offset,
+            turn=self.turn,
+            anchors=self._anchors(given),
+            tail=tail,
+            given=given,
+            produced=produced,
+            reminded=draft.reminded,
+            pending=(*carried, *pending),
+            interrupts=self._budget.total - self._before,
+            hidden=self.hidden,
+            without_thinking=draft.without_thinking,
+            final=final,
+        )
+
+    def _anchors(self, given: Sequence[GivenBlock]) -> tuple[str, ...]:
+        place = self._setup.recalled.place
+        unique = [block.anchor for block in given if block.anchor is not None]
+        texts = [block.text for block in given if block.kind == "text"]
+        anchors = [*unique, text_anchor(place, join_prose(texts)), place]
+        if self._setup.request.prefill and texts:
+            # Clients keep their prefill and its continuation as one text.
+            prefill = "".join(item.text for item in _prefill(self._setup.request.items))
+            anchors.append(text_anchor(place, join_prose([prefill + texts[0], *texts[1:]])))
+        return tuple(dict.fromkeys(anchors))
+
+
+def _prefill(items: Sequence[HistoryItem]) -> list[HistoryItem]:
+    """The assistant's texts at the very end of the history."""
+    texts: list[HistoryItem] = []
+    for item in reversed(items):
+        if item.role != "assistant":
+            break
+        texts.insert(0, item)
+    return [item for item in texts if item.kind == "text"]

@@ -1,0 +1,108 @@
+"""Where a request echoes earlier responses, and by which keys their records are found.
+
+An *echo* is a maximal run of assistant items. Unique anchors (tool call ids, thinking signatures) name the
+response for certain. The text anchor hashes the echoed prose chained with the client's form of what came
+before it; two responses with the same text after the same conversation share it. The place anchor hashes
+only what came before, for answers that the client shortened.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ttsr_proxy.protocols.history import HistoryItem
+
+ChainText: TypeAlias = Callable[[HistoryItem], str | None]
+"""A protocol's comparable form of an item, None for what clients add, drop or move (thinking, cache marks)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Echo:
+    """A run of assistant items: `items[start:end]`."""
+
+    start: int
+    end: int
+    unique: tuple[str, ...]
+    """Anchors of this response alone."""
+    text: str
+    """The anchor of its text after what came before."""
+    place: str
+    """The anchor of what came before."""
+
+    @property
+    def anchors(self) -> tuple[str, ...]:
+        return (*self.unique, self.text, self.place)
+
+
+@dataclass(frozen=True, slots=True)
+class Echoes:
+    """All echoes of a request, and the place anchor of the response that it asks for."""
+
+    runs: tuple[Echo, ...]
+    place: str
+
+
+def find_echoes(items: Sequence[HistoryItem], chain_text: ChainText, *, prefill: bool = False) -> Echoes:
+    """Split a request's items into echoes. A prefill, the assistant run at the very end, is not an echo."""
+    runs: list[Echo] = []
+    chain = ""
+    position = 0
+    while position < len(items):
+        if items[position].role != "assistant":
+            chain = _extend(chain, items[position], chain_text)
+            position += 1
+            continue
+        start = position
+        while position < len(items) and items[position].role == "assistant":
+            position += 1
+        if prefill and position == len(items):
+            break
+        run = items[start:position]
+        unique = tuple(item.anchor for item in run if item.anchor is not None)
+        place = place_anchor(chain)
+        text = text_anchor(place, prose(run))
+        runs.append(Echo(start, position, unique, text, place))
+        call = next((anchor for anchor in reversed(unique) if anchor.startswith("call:")), None)
+        chain = call if call is not None else text
+    return Echoes(tuple(runs), place_anchor(chain))
+
+
+def place_anchor(chain: str) -> str:
+    """The anchor of what came before a response."""
+    return "place:" + _digest(chain)
+
+
+def text_anchor(place: str, text: str) -> str:
+    """The anchor of a response's prose (see `join_prose`) after what came before it."""
+    return "text:" + _digest(place, text)
+
+
+def prose(run: Sequence[HistoryItem]) -> str:
+    """The run's text as one comparable string: blocks are trimmed, empty ones dropped."""
+    return join_prose(item.text for item in run if item.kind == "text")
+
+
+def join_prose(texts: Iterable[str]) -> str:
+    """Pieces of prose as one comparable string."""
+    parts = [text.strip() for text in texts]
+    return "\n".join(part for part in parts if part)
+
+
+def _extend(chain: str, item: HistoryItem, chain_text: ChainText) -> str:
+    # Clients move and drop their system messages between turns, so these do not count.
+    if item.role == "system":
+        return chain
+    text = chain_text(item)
+    return chain if text is None else _digest(chain, item.role, text)
+
+
+def _digest(*parts: str) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "big"))
+        digest.update(data)
+    return digest.hexdigest()

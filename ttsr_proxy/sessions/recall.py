@@ -1,0 +1,136 @@
+"""From a request to what is remembered about it: which records its echoes are, and their chain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ttsr_proxy.protocols.history import HistoryItem
+from ttsr_proxy.sessions.echoes import ChainText, Echo, find_echoes, join_prose, prose
+from ttsr_proxy.sessions.record import GivenBlock, ResponseRecord
+from ttsr_proxy.sessions.store import ConversationStore
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What is remembered about a request.
+
+    `chain` runs from the root to the newest known response; `records` says which record each echo is, by
+    the echo's start. `place` is the place anchor of the response that the request asks for.
+    """
+
+    echoes: tuple[Echo, ...] = ()
+    place: str = ""
+    records: Mapping[int, ResponseRecord] = field(default_factory=dict)
+    chain: tuple[ResponseRecord, ...] = ()
+    pending_from: ResponseRecord | None = None
+    """The record of the newest echo, whose pending reminders this request carries."""
+
+    @property
+    def tip(self) -> ResponseRecord | None:
+        return self.chain[-1] if self.chain else None
+
+    @property
+    def hidden(self) -> bool:
+        """Upstream has seen something in this conversation that the client never sent."""
+        return self.tip is not None and self.tip.hidden
+
+    @property
+    def without_thinking(self) -> bool:
+        return any(record.without_thinking for record in self.chain)
+
+
+async def recall(
+    store: ConversationStore,
+    tenant: str,
+    items: Sequence[HistoryItem],
+    chain_text: ChainText,
+    *,
+    prefill: bool = False,
+) -> Recalled:
+    """Find the records of a request's echoes. Store errors pass through; the caller decides to fail open."""
+    split = find_echoes(items, chain_text, prefill=prefill)
+    echoes, place = split.runs, split.place
+    if not echoes:
+        return Recalled(place=place)
+    newest = echoes[-1]
+    found = await store.find(tenant, newest.anchors)
+    tip = _record_of(newest, items, found, ())
+    if tip is not None and not tip.hidden:
+        # Nothing was ever hidden on this chain: there is nothing to restore and no rule that has fired.
+        return Recalled(echoes, place, {newest.start: tip}, (tip,), tip)
+    found = await store.find(tenant, [anchor for echo in echoes for anchor in echo.anchors])
+    tip, at = _newest(echoes, items, found)
+    if tip is None:
+        return Recalled(echoes, place)
+    chain = await store.ancestors(tenant, tip.id)
+    if not chain:
+        chain = (tip,)
+    records = _identify(echoes[: at + 1], items, found, chain)
+    pending_from = tip if at == len(echoes) - 1 else None
+    return Recalled(echoes, place, records, chain, pending_from)
+
+
+def _newest(
+    echoes: Sequence[Echo], items: Sequence[HistoryItem], found: Mapping[str, tuple[ResponseRecord, ...]]
+) -> tuple[ResponseRecord | None, int]:
+    for at in range(len(echoes) - 1, -1, -1):
+        record = _record_of(echoes[at], items, found, ())
+        if record is not None:
+            return record, at
+    return None, -1
+
+
+def _identify(
+    echoes: Sequence[Echo],
+    items: Sequence[HistoryItem],
+    found: Mapping[str, tuple[ResponseRecord, ...]],
+    chain: Sequence[ResponseRecord],
+) -> dict[int, ResponseRecord]:
+    records: dict[int, ResponseRecord] = {}
+    for echo in echoes:
+        record = _record_of(echo, items, found, chain)
+        if record is not None:
+            records[echo.start] = record
+    return records
+
+
+def _record_of(
+    echo: Echo,
+    items: Sequence[HistoryItem],
+    found: Mapping[str, tuple[ResponseRecord, ...]],
+    preferred: Sequence[ResponseRecord],
+) -> ResponseRecord | None:
+    """The record of an echo: by unique anchor, else by its text, else as a shortened answer.
+
+    Among several that fit, one of the preferred chain (or a child of it), else the oldest.
+    """
+    for anchor in echo.unique:
+        for record in found.get(anchor, ()):
+            return record
+    if echo.unique:
+        return None
+    best = _best(found.get(echo.text, ()), preferred)
+    if best is not None:
+        return best
+    text = prose(items[echo.start : echo.end])
+    shortened = [r for r in found.get(echo.place, ()) if text and given_prose(r.given).startswith(text)]
+    return _best(shortened, preferred)
+
+
+def _best(candidates: Sequence[ResponseRecord], preferred: Sequence[ResponseRecord]) -> ResponseRecord | None:
+    ids = {record.id for record in preferred}
+    for record in candidates:
+        if record.id in ids:
+            return record
+    for record in candidates:
+        if record.parent in ids:
+            return record
+    return candidates[0] if candidates else None
+
+
+def given_prose(given: Sequence[GivenBlock]) -> str:
+    """The comparable prose of what a client was given."""
+    from ttsr_proxy.sessions.echoes import join_prose
+
+    return join_prose(block.text for block in given if block.kind == "text")

@@ -1,0 +1,133 @@
+"""Putting back what the proxy hid: from the client's history to the one that upstream knows.
+
+Only conversations in which something was hidden are touched, and only from there on: everything before
+stays as the client sends it, as it was when upstream first saw it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from ttsr_proxy.jsontext import JsonObject, decode_object
+from ttsr_proxy.protocols.history import HistoryItem
+from ttsr_proxy.sessions.recall import Recalled
+from ttsr_proxy.sessions.record import ResponseRecord
+
+ItemOf: TypeAlias = Callable[[JsonObject, str], HistoryItem]
+"""A protocol's way to make an item of a block and a role."""
+
+KeepMarks: TypeAlias = Callable[[JsonObject, JsonObject], JsonObject]
+"""(recorded, client's): the recorded block with the marks that the client set on its own (cache breakpoints)."""
+
+
+def restore(
+    items: Sequence[HistoryItem], recalled: Recalled, item_of: ItemOf, keep_marks: KeepMarks
+) -> tuple[HistoryItem, ...]:
+    """The history as upstream saw it. Without anything hidden, the items themselves."""
+    if not recalled.hidden:
+        return tuple(items)
+    restored: list[HistoryItem] = []
+    position = 0
+    for echo in recalled.echoes:
+        restored.extend(items[position : echo.start])
+        run = items[echo.start : echo.end]
+        record = recalled.records.get(echo.start)
+        if record is None or not record.hidden:
+            restored.extend(run)
+        else:
+            append_to_user(restored, [item_of(block, "user") for block in record.tail])
+            restored.extend(_rebuild(run, record, item_of, keep_marks))
+        position = echo.end
+    restored.extend(items[position:])
+    return tuple(restored)
+
+
+def append_to_user(items: list[HistoryItem], blocks: Sequence[HistoryItem]) -> None:
+    """Put blocks after the last item of the last user message: before a trailing system message or prefill."""
+    if not blocks:
+        return
+    at = next((i for i in range(len(items) - 1, -1, -1) if items[i].role == "user"), -1) + 1
+    items[at:at] = blocks
+
+
+def _rebuild(
+    run: Sequence[HistoryItem], record: ResponseRecord, item_of: ItemOf, keep_marks: KeepMarks
+) -> list[HistoryItem]:
+    echoed, added = _pair(run, record)
+    blocks = record.produced
+    last = max((i for i, block in enumerate(blocks) if block.given in echoed), default=-1)
+    # A hidden user turn right behind the last echoed block still belongs to what the model was told.
+    while last + 1 < len(blocks) and blocks[last + 1].given is None and blocks[last + 1].role == "user":
+        last += 1
+    rebuilt = list(added.get(-1, ()))
+    message = run[0].message
+    for block in blocks[: last + 1]:
+        if block.given is None:
+            rebuilt.append(item_of(block.value, block.role))
+        elif block.given in echoed:
+            item = echoed[block.given]
+            rebuilt.append(_settle(item, item_of(keep_marks(block.value, item.value), block.role)))
+            message = item.message
+        if block.given is not None:
+            rebuilt.extend(added.pop(block.given, ()))
+    for position in sorted(added):
+        if position >= 0:
+            rebuilt.extend(added[position])
+    return [item if item.role == "user" else _in_message(item, message) for item in rebuilt]
+
+
+def _in_message(item: HistoryItem, message: int | None) -> HistoryItem:
+    return item if item.message is not None else replace(item, message=message)
+
+
+def _pair(
+    run: Sequence[HistoryItem], record: ResponseRecord
+) -> tuple[dict[int, HistoryItem], dict[int, list[HistoryItem]]]:
+    """Which given block each echoed item is, and what the client added, by the given block it follows."""
+    echoed: dict[int, HistoryItem] = {}
+    added: dict[int, list[HistoryItem]] = {}
+    after = -1
+    for item in run:
+        position = _given_as(item, record, echoed)
+        if position is None:
+            added.setdefault(after, []).append(item)
+        else:
+            echoed[position] = item
+            after = position
+    return echoed, added
+
+
+def _given_as(item: HistoryItem, record: ResponseRecord, taken: dict[int, HistoryItem]) -> int | None:
+    free = [i for i, block in enumerate(record.given) if i not in taken and block.kind == item.kind]
+    if item.anchor is not None:
+        return next((i for i in free if record.given[i].anchor == item.anchor), None)
+    if item.kind == "text":
+        text = item.text.strip()
+        exact = next((i for i in free if record.given[i].text.strip() == text), None)
+        if exact is not None:
+            return exact
+        return next((i for i in free if text and record.given[i].text.strip().startswith(text)), None)
+    return next((i for i in free if record.given[i].text == item.text), None)
+
+
+def _settle(item: HistoryItem, recorded: HistoryItem) -> HistoryItem:
+    """The recorded block, unless the client changed what it says. Added defaults are no change."""
+    changed = item.kind == "tool_call" and not _same_call(recorded.text, item.text)
+    return item if changed else replace(recorded, message=item.message)
+
+
+def _same_call(recorded: str, echoed: str) -> bool:
+    ours, theirs = decode_object(recorded), decode_object(echoed)
+    if ours is None or theirs is None:
+        return recorded == echoed
+    return _within(ours, theirs)
+
+
+def _within(ours: object, theirs: object) -> bool:
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        return all(key in theirs and _within(value, theirs[key]) for key, value in ours.items())
+    if isinstance(ours, list) and isinstance(theirs, list):
+        return len(ours) == len(theirs) and all(map(_within, ours, theirs))
+    return ours == theirs

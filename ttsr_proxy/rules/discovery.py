@@ -7,6 +7,7 @@ costs only itself.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -68,13 +69,18 @@ def discover(directories: RuleDirectories, extra: Sequence[tuple[str, Rule]] = (
     return Discovery(tuple(_settle(found)), tuple(problems))
 
 
+def real_path(path: Path) -> Path:
+    """The path with links resolved. A link that leads in a circle stays as it is, where `resolve` raises."""
+    return Path(os.path.realpath(path))
+
+
 def source_files(source: Source, report: Callable[[Problem], None]) -> Iterator[Path]:
     """The rule files of a source in name order, hidden ones left out."""
     if isinstance(source, SingleFile):
         if os.path.lexists(source.path):
             yield source.path
     elif source.recursive:
-        yield from sorted(_tree(source, source.path, {source.path.resolve()}, report))
+        yield from sorted(_tree(source, source.path, {real_path(source.path)}, report))
     else:
         yield from (path for path, is_directory in _entries(source, source.path, report) if not is_directory)
 
@@ -98,10 +104,12 @@ def _read_files(
             rule = Rule.from_markdown(path, data)
             if isinstance(source, SingleFile):
                 rule = replace(rule, name=source.name, always_apply=source.always_apply or rule.always_apply)
-            yield FoundRule(rule, provider.name, provider.priority, path.resolve())
+            yield FoundRule(rule, provider.name, provider.priority, real_path(path))
 
 
 def _read(path: Path) -> bytes:
+    if not stat.S_ISREG(path.stat().st_mode):  # a named pipe would block, a device would not end
+        raise OSError("not a regular file")
     with path.open("rb") as file:
         data = file.read(LARGEST_FILE + 1)
     if len(data) > LARGEST_FILE:
@@ -115,7 +123,9 @@ def _entries(
     """Subdirectories and rule files of a directory in name order, each with whether it is a directory."""
     try:
         with os.scandir(directory) as scan:
-            entries = sorted((entry.name, entry.is_dir()) for entry in scan if not entry.name.startswith("."))
+            entries = sorted(
+                (entry.name, os.path.isdir(entry)) for entry in scan if not entry.name.startswith(".")
+            )
     except (FileNotFoundError, NotADirectoryError):
         if source.required and directory == source.path:
             report(Problem(str(directory), "there is no such directory; no rules come from it"))
@@ -135,8 +145,8 @@ def _tree(
         if not is_directory:
             yield path
             continue
-        real = path.resolve()
-        if not real.is_relative_to(source.path.resolve()):
+        real = real_path(path)
+        if not real.is_relative_to(real_path(source.path)):
             report(Problem(str(path), f"leads out of {source.path}; not followed"))
         elif real not in visited:
             visited.add(real)

@@ -89,8 +89,10 @@ def parse_metadata(block: str, first_line: int) -> Metadata:
     try:
         reader.read_whole(block)
     except YamlError as error:
-        reader.warn(error.line - 1, f"not valid YAML ({error}); each key was read on its own")
+        before = len(reader.warnings)
         reader.read_each_key(block)
+        if len(reader.warnings) == before:
+            reader.warn(error.line - 1, f"not valid YAML ({error}); each key was read on its own")
     return Metadata(reader.values, reader.lines, tuple(reader.warnings))
 
 
@@ -144,7 +146,7 @@ class _Reader:
             match = _KEY_LINE.fullmatch(line)
             if match:
                 if key:
-                    yield start, key, lines
+                    yield start, key, [*lines, ""]
                 key, start, lines = match[1], offset, [f"{match[1]}: {match[2]}"]
             elif key:
                 lines.append(line)

@@ -6,6 +6,7 @@ watching them `watch`'s. Adding a provider is adding a row.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,7 +74,7 @@ def to_repository_root(project: Path) -> tuple[Path, ...]:
     walked: list[Path] = []
     for directory in (project, *project.parents):
         walked.append(directory)
-        if (directory / ".git").exists():
+        if os.path.exists(directory / ".git"):
             return tuple(walked)
     return (project,)
 
@@ -85,7 +86,7 @@ def _native(directories: RuleDirectories) -> Iterator[Source]:
     yield SingleFile(agent / "RULES.md", "RULES", always_apply=True)
     walk = to_repository_root(directories.project)
     sticky = [directory / ".omp" / "RULES.md" for directory in walk]
-    nearest = next((path for path in sticky if path.is_file()), sticky[0])
+    nearest = next((path for path in sticky if os.path.isfile(path)), sticky[0])
     yield SingleFile(nearest, "RULES", always_apply=True)
 
 
@@ -124,11 +125,11 @@ def _windsurf(directories: RuleDirectories) -> Iterator[Source]:
 def _cline(directories: RuleDirectories) -> Iterator[Source]:
     project, home = directories.project, directories.home
     walk = to_repository_root(project)
-    if not (walk[-1] / ".git").exists() and home in project.parents:
+    if not os.path.exists(walk[-1] / ".git") and home in project.parents:
         walk = (project, *(path for path in project.parents if home in path.parents))
     candidates = [directory / ".clinerules" for directory in walk]
-    nearest = next((path for path in candidates if path.exists()), candidates[0])
-    if nearest.is_file():
+    nearest = next((path for path in candidates if os.path.exists(path)), candidates[0])
+    if os.path.isfile(nearest):
         yield SingleFile(nearest, "clinerules")
     else:
         yield Folder(nearest, extensions=(".md",))

@@ -87,6 +87,7 @@ ttsr:
   disabledRules: [no-eval, house-style]
   observeHelpers: false
   onError: pass
+  toolFamilies: [{tools: [put], kind: write}]
   hold: {maxChars: 10, maxSeconds: 1.5}
   maxInterrupts: {rule: 1, response: 2, conversation: 3}
   onExhausted: block
@@ -101,6 +102,7 @@ ttsr:
         disabled_rules=("no-eval", "house-style"),
         observe_helpers=False,
         on_error="pass",
+        tool_families=({"tools": ["put"], "kind": "write"},),
         hold=HoldSettings(10, 1.5),
         budget=BudgetSettings(1, 2, 3, "block"),
     )
@@ -233,6 +235,7 @@ def test_the_environment_goes_before_a_projects_part_of_the_file(place: Place) -
         ("ttsr: {hold: 5}", ["ttsr.hold", "5", "keys and values"]),
         ("ttsr: {disabledRules: no-eval}", ["ttsr.disabledRules", "'no-eval'", "a list"]),
         ("ttsr: {onError: block}", ["ttsr.onError", "'block'", "expected pass"]),
+        ("ttsr: {toolFamilies: [put]}", ["ttsr.toolFamilies", "each item keys and values"]),
         ("retention: {days: 0}", ["retention.days", "a number above 0"]),
         ("upstream: ftp://x", ["upstream", "ftp://x", "https://"]),
         ("upstream: {antropic: https://x}", ["upstream.antropic", "did you mean anthropic?"]),

@@ -30,7 +30,7 @@ Seconds: TypeAlias = Annotated[float, Meta(ge=0)]
 Days: TypeAlias = Annotated[float, Meta(gt=0)]
 Name: TypeAlias = Annotated[str, Meta(min_length=1)]
 
-Form: TypeAlias = Literal["value", "names", "upstream", "file", "directory", "directories"]
+Form: TypeAlias = Literal["value", "names", "table", "upstream", "file", "directory", "directories"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,10 @@ class Key:
     form: Form = "value"
 
     @property
-    def variable(self) -> str:
-        """The environment variable that sets it. The prefix stands for `ttsr.` too."""
+    def variable(self) -> str | None:
+        """The environment variable that sets it, if one can. The prefix stands for `ttsr.` too."""
+        if self.form == "table":
+            return None
         words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.name.removeprefix("ttsr."))
         return "TTSR_" + words.replace(".", "_").upper()
 
@@ -81,6 +83,8 @@ def _describe(info: inspect.Type) -> str:
             return f"a number of at least {low:g}"
         case inspect.ListType(item_type=item):
             return f"a list, each item {_describe(item)}"
+        case inspect.DictType():
+            return "keys and values"
         case inspect.StrType(min_length=1):
             return "a text that is not empty"
     raise TypeError(f"no description for {info!r}")
@@ -151,6 +155,14 @@ TTSR_KEYS = (
         TtsrSettings,
         "on_error",
         "What happens to traffic when matching itself fails: it passes, and the failure is logged.",
+    ),
+    Key(
+        "ttsr.toolFamilies",
+        list[dict[str, Any]],
+        TtsrSettings,
+        "tool_families",
+        "Tools of your own: what they write and where (see [tool families](tool-families.md)).",
+        form="table",
     ),
     Key(
         "ttsr.hold.maxChars",

@@ -16,6 +16,7 @@ import yaml
 from ttsr_proxy.config.keys import KEYS, PROJECT_KEYS, Key, choices, expected
 from ttsr_proxy.config.settings import DEFAULT_PROJECT
 from ttsr_proxy.config.upstream import checked_upstream
+from ttsr_proxy.errors import TtsrError
 
 Values = dict[str, Any]
 
@@ -25,7 +26,7 @@ _FOREIGN_VARIABLES = ("TTSR_PROXY_", "TTSR_REQUIRE_MARKED")
 """Kubernetes sets `TTSR_PROXY_PORT` and more for a service of this name; the other is the test suite's."""
 
 
-class ConfigError(ValueError):
+class ConfigError(TtsrError):
     """Settings that cannot be used. The message has a line for each problem."""
 
     def __init__(self, problems: Iterable[str]) -> None:
@@ -68,7 +69,7 @@ def read_file(path: Path) -> Layer:
 def read_environment(environ: Mapping[str, str], base: Path) -> Layer:
     """`TTSR_...` variables; empty ones count as not set. Directories as in `PATH`, names with commas."""
     layer = Layer()
-    by_variable = {key.variable: key for key in KEYS}
+    by_variable = {key.variable: key for key in KEYS if key.variable}
     for variable, text in environ.items():
         if not variable.startswith("TTSR_") or not text:
             continue
@@ -200,7 +201,7 @@ class _Check:
                 return self._directory(value)
             case "directories":
                 return tuple(self._directory(item) for item in value)
-            case "names":
+            case "names" | "table":
                 return tuple(value)
             case "value":
                 return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -45,6 +46,8 @@ class TtsrSettings:
     disabled_rules: tuple[str, ...] = ()
     observe_helpers: bool = True
     on_error: OnError = "pass"
+    tool_families: tuple[Mapping[str, object], ...] = ()
+    """Rows for `toolcalls.FamilyTable.with_custom`, as they stand in the file."""
     hold: HoldSettings = field(default_factory=HoldSettings)
     budget: BudgetSettings = field(default_factory=BudgetSettings)
 

@@ -1,0 +1,216 @@
+"""`ttsr-proxy rules`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ttsr_proxy.cli import main
+
+NO_EVAL = r"""---
+description: Parse input, never evaluate it
+condition: ['\bexec\(', '\beval\(']
+scope: [text, "tool:write(*.py)"]
+interruptMode: tool-only
+maxInterrupts: 3
+---
+Never call eval.
+"""
+HOUSE_STYLE = "---\ndescription: How we write\n---\nShort sentences.\n"
+GATED = "---\ncondition: TODO\nglobs: src/**\n---\nNo TODO.\n"
+BROKEN = "---\ncondition: '('\n---\nNothing.\n"
+STRUCTURAL = "---\nastCondition: print($A)\n---\nUse the log.\n"
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    rules = tmp_path / "project" / ".omp" / "rules"
+    rules.mkdir(parents=True)
+    texts = {
+        "no-eval": NO_EVAL,
+        "house-style": HOUSE_STYLE,
+        "gated": GATED,
+        "broken": BROKEN,
+        "log": STRUCTURAL,
+    }
+    for name, text in texts.items():
+        (rules / f"{name}.md").write_text(text)
+    return tmp_path / "project"
+
+
+@pytest.fixture
+def run(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("TTSR_BUILTIN_RULES", "false")
+    monkeypatch.chdir(project)
+
+    def invoke(*arguments: str, **options: Any) -> Result:
+        return CliRunner().invoke(main, ["rules", *arguments], **options)
+
+    return invoke
+
+
+def by_name(result: Result) -> dict[str, dict[str, Any]]:
+    assert result.exit_code == 0, result.stderr
+    return {rule["name"]: rule for rule in reversed(json.loads(result.stdout)["rules"])}
+
+
+def test_each_rule_is_listed_with_its_file_bucket_state_and_reason(run: Run, project: Path) -> None:
+    rules = by_name(run("list", "--json"))
+    told = {
+        name: (rule["bucket"], rule["state"]) for name, rule in rules.items() if rule["provider"] == "native"
+    }
+    assert told == {
+        "no-eval": ("ttsr", "active"),
+        "house-style": ("rulebook", "active"),
+        "gated": ("ttsr", "active"),
+        "broken": (None, "inactive"),
+        "log": ("ttsr", "active"),
+    }
+    assert "condition 1 does not compile" in rules["broken"]["reason"]
+    assert rules["no-eval"]["path"] == str(project / ".omp/rules/no-eval.md")
+
+
+def test_the_modes_and_the_budget_that_hold_are_listed(run: Run, project: Path) -> None:
+    (project / "ttsr-proxy.yaml").write_text("ttsr: {interruptMode: never, repeatGap: 4, onExhausted: block}")
+    rules = by_name(run("list", "--json"))
+    own, configured = rules["no-eval"]["effective"], rules["gated"]["effective"]
+    assert (own["interruptMode"], own["maxInterrupts"]) == ("tool-only", 3)
+    assert (configured["interruptMode"], configured["maxInterrupts"]) == ("never", 2)
+    assert (own["repeatGap"], own["repeatMode"], own["contextMode"]) == (4, "once", "discard")
+    assert own["onExhausted"] == "block"
+
+
+def test_a_shadowed_rule_stays_listed_with_its_winner(run: Run, project: Path) -> None:
+    (project / ".cursor/rules").mkdir(parents=True)
+    (project / ".cursor/rules/no-eval.mdc").write_text(GATED)
+    listed = json.loads(run("list", "--json").stdout)["rules"]
+    (shadowed,) = [rule for rule in listed if rule["name"] == "no-eval" and rule["state"] == "inactive"]
+    assert "shadowed by" in shadowed["reason"]
+
+
+def test_mounted_directories_come_first(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mounted").mkdir()
+    (tmp_path / "mounted/extra.md").write_text(GATED)
+    rules = by_name(run("list", "--json", "--rules", str(tmp_path / "mounted")))
+    assert rules["extra"]["provider"] == "mounted"
+
+
+def test_the_table_names_every_rule_its_file_and_why_it_is_inactive(run: Run) -> None:
+    result = run("list")
+    assert result.exit_code == 0
+    lines = {line.split()[0]: line for line in result.stdout.splitlines() if line.split()}
+    assert ".omp/rules/no-eval.md" in lines["no-eval"]
+    assert "tool-only" in lines["no-eval"]
+    assert "TODO" not in lines["gated"]
+    assert "in src/**" in lines["gated"]
+    assert "does not compile" in lines["broken"]
+
+
+def test_a_disabled_rule_that_does_not_exist_is_a_problem(run: Run, project: Path) -> None:
+    (project / "ttsr-proxy.yaml").write_text("ttsr: {disabledRules: [no-evil]}")
+    assert "no-evil" in run("list").stderr
+    assert json.loads(run("list", "--json").stdout)["problems"][0]["path"] == "ttsr.disabledRules"
+
+
+def test_show_prints_the_keys_and_the_text(run: Run) -> None:
+    result = run("show", "no-eval")
+    assert "Never call eval." in result.stdout
+    assert "provider: native" in result.stdout
+    assert by_name(run("show", "no-eval", "--json"))["no-eval"]["content"] == "Never call eval."
+
+
+@pytest.mark.parametrize("arguments", [["show", "no-evil"], ["test", "--text", "x", "--rule", "no-evil"]])
+def test_an_unknown_name_is_an_error_that_offers_the_close_one(run: Run, arguments: list[str]) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "did you mean no-eval?" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reasons"),
+    [
+        (["--text", "eval(x)"], {"no-eval": None, "gated": "globs: none of src/** matches no path"}),
+        (
+            ["--text", "print(x)"],
+            {"no-eval": "no condition matches", "log": "astCondition: it looks at tool calls only"},
+        ),
+        (["--text", "eval(", "--source", "thinking"], {"no-eval": "does not reach thinking"}),
+        (
+            ["--text", "eval(", "--path", "a.ts"],
+            {"no-eval": "no path glob of text, tool:write(*.py) matches a.ts"},
+        ),
+        (["--text", "eval(", "--path", "a.py"], {"no-eval": None}),
+        (["--text", "eval(", "--path", "a.py", "--tool", "Write"], {"no-eval": None}),
+        (["--text", "eval(", "--path", "a.py", "--tool", "Read"], {"no-eval": "does not reach tool Read"}),
+        (["--text", "TODO", "--path", "src/a/b.py"], {"gated": None}),
+        (["--text", "TODO", "--path", "lib/b.py"], {"gated": "globs: none of src/** matches lib/b.py"}),
+        (["--text", "print(1)", "--path", "a.py"], {"log": None}),
+        (
+            ["--text", "x"],
+            {"house-style": "rulebook bucket", "broken": "inactive: condition 1 does not compile"},
+        ),
+    ],
+)
+def test_a_trial_says_which_rules_fire_and_why_others_do_not(
+    run: Run, arguments: list[str], reasons: dict[str, str | None]
+) -> None:
+    rules = by_name(run("test", "--json", *arguments))
+    for name, reason in reasons.items():
+        assert rules[name]["fires"] is (reason is None)
+        assert (reason or "") in (rules[name]["reason"] or "")
+
+
+def test_a_trial_names_the_condition_and_the_place(run: Run) -> None:
+    rules = by_name(run("test", "--json", "--path", "a.py", "--text", "import os\nx = eval(y)\n"))
+    assert rules["no-eval"]["match"] == {
+        "trigger": "regex",
+        "pattern": r"\beval\(",
+        "start": 14,
+        "end": 19,
+        "line": 2,
+        "column": 5,
+        "text": "eval(",
+    }
+    assert rules["no-eval"]["interrupts"] is True
+
+
+def test_a_file_is_tried_as_what_a_tool_writes_to_its_path(run: Run, project: Path) -> None:
+    (project / "app.py").write_bytes(b"x = 1\r\nx = eval(y)\r\n")
+    result = run("test", "app.py", "--rule", "no-eval")
+    assert result.stdout.splitlines() == [
+        r"FIRES no-eval: condition \beval\( matches at line 2, column 5: eval( (interrupts)"
+    ]
+
+
+def test_standard_input_is_tried_as_text(run: Run) -> None:
+    result = run("test", "-", "--rule", "no-eval", input="call eval(x)")
+    assert "line 1, column 6" in result.stdout
+    assert "(reminds only)" in result.stdout
+
+
+@pytest.mark.parametrize("arguments", [[], ["a.py", "--text", "x"]])
+def test_a_trial_takes_one_text(run: Run, project: Path, arguments: list[str]) -> None:
+    (project / "a.py").write_text("")
+    result = run("test", *arguments)
+    assert result.exit_code == 2
+    assert "--text" in result.stderr
+
+
+def test_a_wrong_configuration_is_told_without_a_traceback(run: Run, project: Path) -> None:
+    (project / "ttsr-proxy.yaml").write_text("ttsr: {toolFamilies: [{kind: write}]}\n")
+    result = run("list")
+    assert result.exit_code == 2
+    assert "toolFamilies" in result.stderr
+    (project / "ttsr-proxy.yaml").write_text("prot: 1\n")
+    result = run("list")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"ttsr-proxy: {project}/ttsr-proxy.yaml: prot: unknown key")

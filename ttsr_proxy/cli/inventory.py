@@ -1,0 +1,75 @@
+"""The rules of a project as a proxy started there would have them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ttsr_proxy.config import ProjectSettings, TtsrSettings
+from ttsr_proxy.jsontext import JsonObject
+from ttsr_proxy.rules.buckets import Entry, Inventory, bucket_rules
+from ttsr_proxy.rules.discovery import discover
+from ttsr_proxy.rules.display import display_path
+from ttsr_proxy.rules.model import Rule
+from ttsr_proxy.rules.providers import RuleDirectories
+from ttsr_proxy.triggers.ruleset import RuleSet
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectRules:
+    """Every rule with its state, and those that watch the stream, compiled."""
+
+    project: ProjectSettings
+    inventory: Inventory
+    ruleset: RuleSet
+
+    def shown_path(self, entry: Entry) -> str:
+        """The rule's file as people know it: relative to the project or to home."""
+        return display_path(entry.rule.path, self.project.path, self.project.home)
+
+    def to_dict(self, entry: Entry) -> JsonObject:
+        """The entry as JSON, with the modes and the budget that hold for it."""
+        warnings = [*entry.rule.warnings, *self.warnings(entry)]
+        return {
+            **entry.to_dict(),
+            "warnings": warnings,
+            "effective": effective(entry.rule, self.project.ttsr),
+        }
+
+    def warnings(self, entry: Entry) -> Sequence[str]:
+        """What compiling the rule had to say."""
+        return self.ruleset.warnings.get(entry.rule.name, ()) if entry.bucket == "ttsr" else ()
+
+
+def project_rules(project: ProjectSettings) -> ProjectRules:
+    """Find, sort and compile the rules of a project. Problems are part of the inventory, never raised."""
+    ttsr = project.ttsr
+    root = str(project.path)
+    ruleset = RuleSet((), ttsr.interrupt_mode, root)
+
+    def register(rules: Sequence[Rule]) -> Mapping[str, str]:
+        nonlocal ruleset
+        ruleset = RuleSet(rules, ttsr.interrupt_mode, root)
+        return ruleset.rejected
+
+    inventory = bucket_rules(
+        discover(RuleDirectories(project.path, project.home, project.rules, project.extensions)),
+        enabled=ttsr.enabled,
+        disabled_rules=ttsr.disabled_rules,
+        builtin_rules=ttsr.builtin_rules,
+        register=register,
+    )
+    return ProjectRules(project, inventory, ruleset)
+
+
+def effective(rule: Rule, ttsr: TtsrSettings) -> JsonObject:
+    """The rule's own modes and budget where it has them, else the configured ones."""
+    budget = ttsr.budget
+    return {
+        "interruptMode": rule.interrupt_mode or ttsr.interrupt_mode,
+        "contextMode": rule.context_mode or ttsr.context_mode,
+        "repeatMode": rule.repeat_mode or ttsr.repeat_mode,
+        "repeatGap": ttsr.repeat_gap if rule.repeat_gap is None else rule.repeat_gap,
+        "maxInterrupts": rule.interrupt_budget(budget.per_rule),
+        "onExhausted": rule.on_exhausted or budget.on_exhausted,
+    }

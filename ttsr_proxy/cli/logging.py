@@ -1,0 +1,65 @@
+"""The program's own log on standard error: lines for a terminal, JSON for everything else, never a secret."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from typing import TextIO
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from ttsr_proxy.interrupts.masking import MARK, mask
+
+_SECRET_NAMES = re.compile(
+    r"authorization|cookie|api[-_]?key|password|secret|credential|(^|[-_])token$", re.I
+)
+
+
+def configure_logging(stream: TextIO | None = None, level: int = logging.INFO) -> None:
+    """Send structlog's events and the libraries' warnings to `stream` (standard error)."""
+    stream = stream or sys.stderr
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    # Plain tracebacks: the pretty ones print local variables, and those hold requests and keys.
+    as_text: list[Processor] = [structlog.processors.format_exc_info, mask_secrets]
+    if stream.isatty():
+        renderer: Processor = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    else:
+        renderer = structlog.processors.JSONRenderer(default=str)
+    structlog.configure(
+        processors=[*shared, *as_text, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(stream),
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[*shared, structlog.stdlib.add_logger_name],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *as_text, renderer],
+        )
+    )
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+
+
+def mask_secrets(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """Mask fields named like credentials, and credentials inside other values."""
+    return {name: MARK if _SECRET_NAMES.search(name) else _masked(value) for name, value in event.items()}
+
+
+def _masked(value: object) -> object:
+    match value:
+        case str():
+            return mask(value)
+        case dict():
+            return {
+                key: MARK if _SECRET_NAMES.search(str(key)) else _masked(item) for key, item in value.items()
+            }
+        case list() | tuple():
+            return [_masked(item) for item in value]
+    return value

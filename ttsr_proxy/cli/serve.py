@@ -1,0 +1,56 @@
+"""`ttsr-proxy serve`: run the proxy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ttsr_proxy.cli.logging import configure_logging
+from ttsr_proxy.cli.options import place_options, rule_source_options, settings_for, state_option
+from ttsr_proxy.errors import TtsrError
+
+
+@click.command()
+@click.option("--host", help="Address to listen on. [default: 127.0.0.1]")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes a free one. [default: 8787]"
+)
+@click.option(
+    "--upstream",
+    "upstreams",
+    metavar="[anthropic=|openai=]URL",
+    multiple=True,
+    help="Where requests go; a bare URL serves both. [default: the public APIs]",
+)
+@place_options
+@rule_source_options
+@state_option
+def serve(
+    host: str | None,
+    port: int | None,
+    upstreams: tuple[str, ...],
+    project: Path,
+    config: Path | None,
+    rule_directories: tuple[Path, ...],
+    extensions: tuple[Path, ...],
+    state: str | None,
+) -> None:
+    """Run the proxy until it is told to stop (Ctrl-C or SIGTERM)."""
+    from ttsr_proxy.web.server import run_server  # type: ignore[import-not-found]
+
+    settings = settings_for(
+        project,
+        config,
+        rule_directories=rule_directories,
+        extensions=extensions,
+        upstreams=upstreams,
+        host=host,
+        port=port,
+        state=state,
+    )
+    configure_logging()
+    try:
+        run_server(settings, ready=lambda url: click.echo(f"ttsr-proxy listens on {url}"))
+    except OSError as error:
+        raise TtsrError(f"cannot listen on {settings.host} port {settings.port}: {error.strerror}") from error

@@ -159,7 +159,7 @@ class StreamMatcher:
         return self.in_order(matches)
 
     def _is_possible(self, index: int) -> bool:
-        """Whether all literals that a match needs are there; sends the condition to sleep if the first is not."""
+        """Whether all literals of a match are there; puts the condition to sleep if the first is not."""
         groups = self._plan.conditions[index].groups
         if not groups:
             return True

@@ -142,6 +142,9 @@ class WireProtocol(Protocol):
     def item_of_block(self, value: JsonObject, role: Role, message: int | None = None) -> HistoryItem:
         """The history item of a block's value, as `BlockEnded.value` has it."""
 
+    def keep_marks(self, recorded: JsonObject, echoed: JsonObject) -> JsonObject:
+        """The recorded block with the marks that the client has set on its own echo of it (cache breakpoints)."""
+
     def text_block(self, text: str) -> JsonObject:
         """The value of a plain text block."""
 
@@ -175,6 +178,9 @@ class WireProtocol(Protocol):
 
     def read_error(self, body: bytes) -> JsonObject | None:
         """The error object in upstream's HTTP body; None when there is none."""
+
+    def is_binding_error(self, error: JsonObject) -> bool:
+        """Whether upstream refuses thinking in the history: a signature that is bound to another history, or none."""
 
     def error_status(self, error: JsonObject) -> int:
         """The HTTP status that fits an error which upstream reported inside a stream."""

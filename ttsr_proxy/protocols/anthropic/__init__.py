@@ -28,6 +28,7 @@ class AnthropicMessages:
     tool_result_item = staticmethod(history.tool_result_item)
     item_of_block = staticmethod(history.item_of_block)
     text_block = staticmethod(history.text_block)
+    keep_marks = staticmethod(history.keep_marks)
     chain_text = staticmethod(history.chain_text)
     strip_marks = staticmethod(history.strip_marks)
     without_thinking = staticmethod(history.without_thinking)
@@ -35,6 +36,7 @@ class AnthropicMessages:
     error_object = staticmethod(errors.error_object)
     error_body = staticmethod(errors.error_body)
     read_error = staticmethod(errors.read_error)
+    is_binding_error = staticmethod(errors.is_binding_error)
     error_status = staticmethod(errors.error_status)
 
 

@@ -46,3 +46,12 @@ def error_status(error: JsonObject) -> int:
     """The HTTP status of an error that came inside a stream; 500 for an unknown type."""
     error_type = error.get("type")
     return _STATUSES.get(error_type, 500) if isinstance(error_type, str) else 500
+
+
+def is_binding_error(error: JsonObject) -> bool:
+    """Whether the API refuses a thinking block of the history: forged, unsigned, or bound to other messages.
+
+    https://platform.claude.com/docs/en/build-with-claude/preserved-thinking gives the wording.
+    """
+    message = error.get("message")
+    return isinstance(message, str) and "signature" in message and "thinking" in message

@@ -88,6 +88,13 @@ def chain_text(item: HistoryItem) -> str | None:
     return canonical(clean)
 
 
+def keep_marks(recorded: JsonObject, echoed: JsonObject) -> JsonObject:
+    """The recorded block with the cache breakpoint that the client has set on its echo, and no other."""
+    block = _unmarked(recorded)
+    mark = echoed.get("cache_control")
+    return block if mark is None else {**block, "cache_control": mark}
+
+
 def text_block(text: str) -> JsonObject:
     """A plain text block."""
     return {"type": "text", "text": text}

@@ -30,6 +30,7 @@ class ToolCallReader:
         self._views = ViewSet()
         self._paths: dict[str, None] = {}
         self._documents = 0
+        self._finished = False
         self._input: ArgumentDocument | FreeText = self._free_text() if freeform else self._next_document()
 
     @property
@@ -57,7 +58,10 @@ class ToolCallReader:
         return self._views.take()
 
     def finish(self) -> tuple[ViewDelta, ...]:
-        """The arguments are complete, or will never be: everything that still waited. Call it once, last."""
+        """The arguments are complete, or will never be: everything that still waited."""
+        if self._finished:
+            return ()
+        self._finished = True
         if isinstance(self._input, ArgumentDocument) and self._input.is_empty:
             # A call without arguments may come without any fragment.
             self._input.feed("{}")

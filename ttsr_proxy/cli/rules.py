@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ttsr_proxy import jsontext
-from ttsr_proxy.cli.inventory import ProjectRules, effective, project_rules
+from ttsr_proxy.triggers.inventory import ProjectRules, effective, project_rules
 from ttsr_proxy.cli.options import place_options, rule_source_options, settings_for
 from ttsr_proxy.cli.terminal import cell, console, printable
 from ttsr_proxy.cli.trial import Verdict, place, to_dict, try_rules
@@ -190,7 +190,7 @@ def _row(found: ProjectRules, entry: Entry) -> tuple[Text, ...]:
         cell(entry.provider),
         cell(watches + gate),
         cell(mode),
-        cell(found.shown_path(entry)),
+        cell(found.shown_path(entry.rule)),
         cell("; ".join(note for note in notes if note), "yellow" if entry.bucket else "dim"),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ttsr_proxy.cli.inventory import ProjectRules
+from ttsr_proxy.triggers.inventory import ProjectRules
 from ttsr_proxy.jsontext import JsonObject
 from ttsr_proxy.rules.buckets import Entry
 from ttsr_proxy.triggers.compiled import compile_rule

@@ -1,4 +1,4 @@
-"""The rules of a project as a proxy started there would have them."""
+"""The rules of a project, with their states, and those that watch the stream, compiled."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from ttsr_proxy.config import ProjectSettings, TtsrSettings
 from ttsr_proxy.jsontext import JsonObject
 from ttsr_proxy.rules.buckets import Entry, Inventory, bucket_rules
-from ttsr_proxy.rules.discovery import discover
+from ttsr_proxy.rules.discovery import Discovery
 from ttsr_proxy.rules.display import display_path
 from ttsr_proxy.rules.model import Rule
 from ttsr_proxy.rules.providers import RuleDirectories
+from ttsr_proxy.rules.watch import RuleSource
 from ttsr_proxy.triggers.ruleset import RuleSet
 
 
@@ -23,9 +24,9 @@ class ProjectRules:
     inventory: Inventory
     ruleset: RuleSet
 
-    def shown_path(self, entry: Entry) -> str:
-        """The rule's file as people know it: relative to the project or to home."""
-        return display_path(entry.rule.path, self.project.path, self.project.home)
+    def shown_path(self, rule: Rule) -> str:
+        """The rule's file as people know it: relative to the project or to home, never absolute."""
+        return display_path(rule.path, self.project.path, self.project.home)
 
     def to_dict(self, entry: Entry) -> JsonObject:
         """The entry as JSON, with the modes and the budget that hold for it."""
@@ -41,8 +42,32 @@ class ProjectRules:
         return self.ruleset.warnings.get(entry.rule.name, ()) if entry.bucket == "ttsr" else ()
 
 
+class ProjectCatalog:
+    """The rules of one project, read again when something on disk has changed."""
+
+    def __init__(self, project: ProjectSettings) -> None:
+        self._project = project
+        self._source = RuleSource(
+            RuleDirectories(project.path, project.home, project.rules, project.extensions)
+        )
+        self._discovery: Discovery | None = None
+        self._rules: ProjectRules | None = None
+
+    def current(self) -> ProjectRules:
+        """Today's rules as one snapshot: the same object as long as nothing has changed."""
+        discovery = self._source.current()
+        if self._rules is None or discovery is not self._discovery:
+            self._rules = _compile(self._project, discovery)
+            self._discovery = discovery
+        return self._rules
+
+
 def project_rules(project: ProjectSettings) -> ProjectRules:
     """Find, sort and compile the rules of a project. Problems are part of the inventory, never raised."""
+    return ProjectCatalog(project).current()
+
+
+def _compile(project: ProjectSettings, discovery: Discovery) -> ProjectRules:
     ttsr = project.ttsr
     root = str(project.path)
     ruleset = RuleSet((), ttsr.interrupt_mode, root)
@@ -53,7 +78,7 @@ def project_rules(project: ProjectSettings) -> ProjectRules:
         return ruleset.rejected
 
     inventory = bucket_rules(
-        discover(RuleDirectories(project.path, project.home, project.rules, project.extensions)),
+        discovery,
         enabled=ttsr.enabled,
         disabled_rules=ttsr.disabled_rules,
         builtin_rules=ttsr.builtin_rules,

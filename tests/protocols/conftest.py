@@ -60,7 +60,7 @@ def answer() -> bytes:
         ),
     ]
     usage = {"input_tokens": 10, "cache_read_input_tokens": 5, "output_tokens": 1}
-    message = {
+    message: dict[str, Any] = {
         "id": "msg_1",
         "type": "message",
         "role": "assistant",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -13,8 +14,25 @@ LINE_ENDS = [b"\n", b"\r\n", b"\r"]
 # Bytes that are dense in everything that delimits, so that random streams hit the edges.
 STREAMS = st.lists(
     st.sampled_from(
-        [b"\r", b"\n", b"\r\n", b"data:", b"data: ", b"event: x", b":", b" ", b"a", b"id: 1", b"retry: 5"]
-        + [b"\xef\xbb\xbf", b"\xf0\x9f", b"\x98\x80", b"\xff", b"\0", "漢".encode()]
+        [
+            b"\r",
+            b"\n",
+            b"\r\n",
+            b"data:",
+            b"data: ",
+            b"event: x",
+            b":",
+            b" ",
+            b"a",
+            b"id: 1",
+            b"retry: 5",
+            b"\xef\xbb\xbf",
+            b"\xf0\x9f",
+            b"\x98\x80",
+            b"\xff",
+            b"\x00",
+            "漢".encode(),
+        ]
     ),
     max_size=40,
 ).map(b"".join)
@@ -28,7 +46,7 @@ def decode(*chunks: bytes, max_event: int = 1 << 20) -> list[SseEvent]:
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
     marks = sorted({0, len(data), *(place % (len(data) + 1) for place in places)})
-    return [data[a:b] for a, b in zip(marks, marks[1:], strict=False)]
+    return [data[a:b] for a, b in pairwise(marks)]
 
 
 def meaning(events: list[SseEvent]) -> list[tuple[str, str]]:

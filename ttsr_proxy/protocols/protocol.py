@@ -143,7 +143,7 @@ class WireProtocol(Protocol):
         """The history item of a block's value, as `BlockEnded.value` has it."""
 
     def keep_marks(self, recorded: JsonObject, echoed: JsonObject) -> JsonObject:
-        """The recorded block with the marks that the client has set on its own echo of it (cache breakpoints)."""
+        """The recorded block with the cache breakpoint that the client has set on its own echo of it."""
 
     def text_block(self, text: str) -> JsonObject:
         """The value of a plain text block."""
@@ -180,7 +180,7 @@ class WireProtocol(Protocol):
         """The error object in upstream's HTTP body; None when there is none."""
 
     def is_binding_error(self, error: JsonObject) -> bool:
-        """Whether upstream refuses thinking in the history: a signature that is bound to another history, or none."""
+        """Whether upstream refuses thinking in the history: unsigned, forged or bound to another one."""
 
     def error_status(self, error: JsonObject) -> int:
         """The HTTP status that fits an error which upstream reported inside a stream."""

@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from ttsr_proxy.protocols.anthropic.errors import error_body, error_object, error_status, read_error
+from ttsr_proxy.protocols.anthropic.errors import (
+    error_body,
+    error_object,
+    error_status,
+    is_binding_error,
+    read_error,
+)
 
 
 @pytest.mark.parametrize(
@@ -41,3 +47,16 @@ def test_an_error_from_a_stream_has_an_http_status(error: dict[str, Any], status
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"{}", b'{"error":"x"}'])
 def test_a_body_without_an_error_object_has_none(body: bytes) -> None:
     assert read_error(body) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("Invalid `signature` in `thinking` block. The block is bound to a different conversation", True),
+        ("messages.1.content.0.thinking.signature: Field required", True),
+        ("messages: text content blocks must be non-empty", False),
+        (None, False),
+    ],
+)
+def test_refused_thinking_is_told_from_other_errors(message: Any, expected: bool) -> None:
+    assert is_binding_error({"type": "invalid_request_error", "message": message}) is expected

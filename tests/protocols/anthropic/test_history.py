@@ -7,6 +7,7 @@ import pytest
 from ttsr_proxy.protocols.anthropic.history import (
     chain_text,
     item_of_block,
+    keep_marks,
     strip_marks,
     text_block,
     tool_result_item,
@@ -60,6 +61,12 @@ def test_cache_marks_are_taken_from_blocks_and_not_from_arguments() -> None:
     block = {"content": [inner, "x"], "input": {"cache_control": 1}, "cache_control": EPHEMERAL}
     assert without_cache_marks(block) == {"content": [text_block("x"), "x"], "input": {"cache_control": 1}}
     assert "cache_control" in inner
+
+
+def test_a_recorded_block_takes_the_breakpoint_of_its_echo_and_keeps_none_of_its_own() -> None:
+    marked = {**text_block("x"), "cache_control": EPHEMERAL}
+    assert keep_marks(text_block("x"), marked) == marked
+    assert keep_marks(marked, text_block("x")) == text_block("x")
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,11 @@ from ttsr_proxy.protocols.events import (
 )
 
 Sse = Callable[..., bytes]
-START_TEXT = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+START_TEXT: dict[str, Any] = {
+    "type": "content_block_start",
+    "index": 0,
+    "content_block": {"type": "text", "text": ""},
+}
 STOP = {"type": "content_block_stop", "index": 0}
 
 
@@ -323,8 +327,16 @@ JSON_VALUES = st.recursive(
 PAYLOADS = st.fixed_dictionaries(
     {
         "type": st.sampled_from(
-            ["message_start", "content_block_start", "content_block_delta", "content_block_stop"]
-            + ["message_delta", "message_stop", "error", "ping"]
+            [
+                "message_start",
+                "content_block_start",
+                "content_block_delta",
+                "content_block_stop",
+                "message_delta",
+                "message_stop",
+                "error",
+                "ping",
+            ]
         )
     },
     optional={

@@ -121,7 +121,7 @@ def test_new_text_reads_back_whatever_it_is(text: str, index: int) -> None:
 
 def test_thinking_is_closed_with_the_mark() -> None:
     assert [
-        payload["delta"] if "delta" in payload else payload
+        payload.get("delta", payload)
         for payload in payloads(
             writer.delta("thinking", 1, "x") + writer.marker(1, "ttsr:9") + writer.stop_block(1)
         )

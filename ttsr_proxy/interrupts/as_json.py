@@ -14,7 +14,8 @@ from ttsr_proxy.jsontext import JsonObject
 def item(record: InterruptRecord) -> JsonObject:
     """One record: its fields by name, with `time` as ISO 8601 in UTC with milliseconds."""
     fields: JsonObject = msgspec.to_builtins(record)
-    return fields | {"time": iso_time(record.time)}
+    lists = {name: list(value) for name, value in fields.items() if isinstance(value, tuple)}
+    return fields | lists | {"time": iso_time(record.time)}
 
 
 def page(found: Page) -> JsonObject:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from ttsr_proxy.interrupts.record import InterruptRecord
-from ttsr_proxy.interrupts.secret_formats import SECRET_HEADERS, SECRETS
+from ttsr_proxy.interrupts.secret_formats import SECRET_FORMATS, SECRET_HEADERS
 
 MARK: Final = "[masked]"
 
@@ -32,7 +32,7 @@ _Span = tuple[int, int]
 
 def mask(text: str) -> str:
     """The text with its secrets replaced by their first few characters and `[masked]`."""
-    return _replace(text, _spans(text, ()))
+    return _replace(text, _secrets(text))
 
 
 def mask_headers(headers: Mapping[str, str]) -> dict[str, str]:
@@ -47,10 +47,15 @@ def mask_record(record: InterruptRecord) -> InterruptRecord:
     of the context and stand whole in `violation`.
     """
     context = record.before + record.matched + record.after
-    texts = (context, record.violation, record.correction, record.injected, record.detail)
-    known = {text[start:end] for text in texts for start, end in _spans(text, ())}
-    telling = sorted((secret for secret in known if len(secret) >= _TELLING), key=len, reverse=True)
-    spans = _merge([*_spans(context, telling), *_edges(context, telling)])
+    texts = (context, record.violation, record.correction, record.injected, record.detail, *record.paths)
+    found = [_secrets(text) for text in texts]
+    known = {text[start:end] for text, spans in zip(texts, found, strict=True) for start, end in spans}
+    telling = sorted(secret for secret in known if len(secret) >= _TELLING)
+    spans = _merge([*found[0], *_occurrences(context, telling), *_edges(context, telling)])
+    violation, correction, injected, detail, *paths = (
+        _replace(text, _merge([*spans, *_occurrences(text, telling)]))
+        for text, spans in zip(texts[1:], found[1:], strict=True)
+    )
     at = len(record.before)
     until = at + len(record.matched)
     return dataclasses.replace(
@@ -58,23 +63,31 @@ def mask_record(record: InterruptRecord) -> InterruptRecord:
         before=_replace(context, spans, 0, at),
         matched=_replace(context, spans, at, until),
         after=_replace(context, spans, until, len(context)),
-        violation=_replace(record.violation, _spans(record.violation, telling)),
-        correction=_replace(record.correction, _spans(record.correction, telling)),
-        injected=_replace(record.injected, _spans(record.injected, telling)),
-        detail=_replace(record.detail, _spans(record.detail, telling)),
-        paths=tuple(_replace(path, _spans(path, telling)) for path in record.paths),
+        violation=violation,
+        correction=correction,
+        injected=injected,
+        detail=detail,
+        paths=tuple(paths),
     )
 
 
-def _spans(text: str, known: Iterable[str]) -> list[_Span]:
-    """Where secrets stand, in order and apart from each other."""
+def _secrets(text: str) -> list[_Span]:
+    """Where something has a secret's format, in order and apart from each other."""
+    lowered = text.lower()
     found: list[_Span] = []
-    for pattern in SECRETS:
-        group = "secret" if "secret" in pattern.groupindex else 0
-        found.extend(match.span(group) for match in pattern.finditer(text))
-    for secret in known:
-        found.extend(match.span() for match in re.finditer(re.escape(secret), text))
+    for secret in SECRET_FORMATS:
+        if any(hint in lowered for hint in secret.hints):
+            group = "secret" if "secret" in secret.pattern.groupindex else 0
+            found.extend(match.span(group) for match in secret.pattern.finditer(text))
     return _merge(span for span in found if not _MASKED.fullmatch(text, *span))
+
+
+def _occurrences(text: str, known: Iterable[str]) -> Iterator[_Span]:
+    for secret in known:
+        start = text.find(secret)
+        while start >= 0:
+            yield start, start + len(secret)
+            start = text.find(secret, start + len(secret))
 
 
 def _edges(text: str, known: Iterable[str]) -> list[_Span]:

@@ -76,8 +76,7 @@ class SqliteInterruptStore:
 
     async def add(self, records: Sequence[InterruptRecord]) -> None:
         """Append records, masked; one whose id is there already is left as it is."""
-        rows = [_to_row(mask_record(record)) for record in records]
-        await self._database.write(lambda connection: _add(connection, rows))
+        await self._database.write(partial(_add, records=records))
         for changed in self._followers:
             changed.set()
 
@@ -172,8 +171,9 @@ def _to_row(record: InterruptRecord) -> dict[str, Any]:
     return {**columns, "time": record.time, "paths": paths, "body": record_to_json(record)}
 
 
-def _add(connection: sqlite3.Connection, rows: Iterable[dict[str, Any]]) -> None:
-    for row in rows:
+def _add(connection: sqlite3.Connection, records: Iterable[InterruptRecord]) -> None:
+    for record in records:
+        row = _to_row(mask_record(record))
         added = connection.execute(
             _INSERT,
             row,

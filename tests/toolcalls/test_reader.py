@@ -203,6 +203,19 @@ def test_calls_glued_under_one_index_are_read_one_by_one():
     assert read("Write", list(document)) == (View(("a.ts",), "gi", "write"), View(("b.md",), "rm", "write"))
 
 
+def test_white_space_between_glued_calls_belongs_to_neither():
+    document = '{"command":"x"} \n \u3000 y'
+
+    assert (
+        read("bash", list(document))
+        == read("bash", [document])
+        == (
+            View((), "x", "bash"),
+            View((), "\u3000 y", "bash"),
+        )
+    )
+
+
 def test_many_glued_calls_are_seen_to_the_end():
     views = read("bash", ['{"command":"x"}' * 5000 + '{"command":"last"}'])
 

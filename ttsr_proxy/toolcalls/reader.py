@@ -12,6 +12,8 @@ from ttsr_proxy.toolcalls.views import View, ViewDelta
 MAX_DOCUMENTS = 32
 """Argument documents of one call that are read one by one; what follows is read as plain text."""
 
+_JSON_SPACE = " \t\n\r"
+
 
 class ToolCallReader:
     """Reads the arguments of one call of `tool`.
@@ -51,8 +53,10 @@ class ToolCallReader:
     def feed(self, fragment: str) -> tuple[ViewDelta, ...]:
         """Take the next piece of the arguments; returns what it adds to views whose paths are known."""
         self._input.feed(fragment)
-        while isinstance(self._input, ArgumentDocument) and self._input.rest.strip():
-            rest = self._input.rest
+        while isinstance(self._input, ArgumentDocument):
+            rest = self._input.rest.lstrip(_JSON_SPACE)
+            if not rest:
+                break
             self._input = self._next_document() if self._documents < MAX_DOCUMENTS else self._free_text()
             self._input.feed(rest)
         return self._views.take()

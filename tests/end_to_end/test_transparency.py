@@ -8,7 +8,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from coding_agent import Agent
+from coding_agent import Agent, Answer, StreamReader
 from proxy_under_test import Workspace
 from strict_anthropic import (
     StrictUpstream,
@@ -275,10 +275,11 @@ async def test_a_clean_stream_is_not_delayed_by_rules(
     upstream.script(turn(text("Nothing wrong so far. ", waiting, "The end.")))
     agent: Agent = await new_agent(await start_proxy())
     agent.add_user({"type": "text", "text": "go"})
-    seen = b""
+    answer = Answer(200, {}, b"")
+    reader = StreamReader(answer)
     async with agent.request() as response:
-        while b"far. " not in seen:
-            seen += await asyncio.wait_for(response.content.readany(), 5)
+        while answer.text != "Nothing wrong so far. ":
+            reader.feed(await asyncio.wait_for(response.content.readany(), 5))
         waiting.until.set()
-        seen += await response.read()
-    assert seen == bytes(upstream.calls[0].wrote)
+        reader.feed(await response.read())
+    assert answer.raw == bytes(upstream.calls[0].wrote)

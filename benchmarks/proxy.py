@@ -1,0 +1,242 @@
+"""What the proxy adds to a stream: time to first event and time per event, against asking upstream directly.
+
+    python benchmarks/proxy.py [--rounds N] [--events N]
+
+Runs a scripted upstream and one proxy per rule count (0, 30, 300) as processes of their own, asks them and
+the upstream in turn, round by round, so that the machine's moods hit all alike, and prints a Markdown table
+of medians. The text holds no violation; every rule watches text, thinking and tool calls.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import multiprocessing.connection
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+from aiohttp import web
+
+RULE_COUNTS = (0, 30, 300)
+DIRECT = "direct"
+WORDS = "The function reads the file, splits it into lines and returns them as a list of records. "
+HEADERS = {"content-type": "application/json", "x-api-key": "benchmark", "anthropic-version": "2023-06-01"}
+START_TIMEOUT = 60.0
+
+CONDITIONS = (
+    r"\bforbidden_call_{n}\(",
+    r"import\s+legacy_module_{n}\b",
+    r"(?i)as an? outdated_{n} model",
+    r"TODO_{n}:\s+\w+",
+    r"password_{n}\s*=\s*[\"'][^\"']+[\"']",
+)
+
+
+def event(name: str, data: dict[str, object]) -> bytes:
+    """One server-sent event of the Messages API."""
+    return f"event: {name}\ndata: {json.dumps({'type': name, **data})}\n\n".encode()
+
+
+def stream_parts(events: int) -> tuple[bytes, list[bytes], bytes]:
+    """Opening, text deltas and ending of a response."""
+    usage = {"input_tokens": 10, "output_tokens": 1}
+    message: dict[str, object] = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-opus-5-5",
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": usage,
+    }
+    block = {"index": 0, "content_block": {"type": "text", "text": ""}}
+    opening = event("message_start", {"message": message}) + event("content_block_start", block)
+    words = WORDS.split(" ")
+    deltas = [
+        event(
+            "content_block_delta",
+            {"index": 0, "delta": {"type": "text_delta", "text": words[number % len(words)] + " "}},
+        )
+        for number in range(events)
+    ]
+    stop = {"delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": {"output_tokens": events}}
+    ending = (
+        event("content_block_stop", {"index": 0}) + event("message_delta", stop) + event("message_stop", {})
+    )
+    return opening, deltas, ending
+
+
+def serve_upstream(events: int, pipe: multiprocessing.connection.Connection) -> None:
+    """The scripted upstream's process: a request's `max_tokens` says how many events."""
+    opening, deltas, ending = stream_parts(events)
+
+    async def messages(request: web.Request) -> web.StreamResponse:
+        wanted = (await request.json())["max_tokens"]
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(opening)
+        for delta in deltas[:wanted]:
+            await response.write(delta)
+        await response.write(ending)
+        await response.write_eof()
+        return response
+
+    async def main() -> None:
+        app = web.Application()
+        app.router.add_post("/v1/messages", messages)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        pipe.send(runner.addresses[0][1])
+        await asyncio.Event().wait()
+
+    asyncio.run(main())
+
+
+@contextmanager
+def upstream_process(events: int) -> Iterator[str]:
+    here, there = multiprocessing.Pipe()
+    process = multiprocessing.get_context("spawn").Process(
+        target=serve_upstream, args=(events, there), daemon=True
+    )
+    process.start()
+    try:
+        if not here.poll(START_TIMEOUT):
+            raise SystemExit("the scripted upstream did not start")
+        yield f"http://127.0.0.1:{here.recv()}"
+    finally:
+        process.terminate()
+        process.join()
+
+
+def write_rules(directory: Path, count: int) -> None:
+    directory.mkdir()
+    for number in range(count):
+        condition = json.dumps(CONDITIONS[number % len(CONDITIONS)].replace("{n}", str(number)))
+        front = f"---\ncondition: {condition}\nscope: [text, thinking, tool]\n---\n"
+        (directory / f"rule-{number:03d}.md").write_text(front + "Do it the other way.\n", encoding="utf-8")
+
+
+@contextmanager
+def proxy_process(root: Path, upstream: str, count: int) -> Iterator[str]:
+    """A proxy with so many rules, started as its users start it."""
+    base = root / f"proxy-{count}"
+    (base / "project" / ".git").mkdir(parents=True)
+    (base / "home").mkdir()
+    write_rules(base / "rules", count)
+    command = [sys.executable, "-m", "ttsr_proxy", "serve", "--port", "0", "--upstream", upstream]
+    command += [
+        "--project",
+        str(base / "project"),
+        "--rules",
+        str(base / "rules"),
+        "--state",
+        str(base / "s.db"),
+    ]
+    environment = {**os.environ, "HOME": str(base / "home"), "TTSR_BUILTIN_RULES": "false"}
+    with (base / "log").open("wb") as log:
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.search(r"http://[\d.]+:\d+", line)
+        if found is None:
+            raise SystemExit(f"the proxy did not start: {line}{(base / 'log').read_text()}")
+        yield found.group()
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+@dataclass(slots=True)
+class Samples:
+    first: list[float] = field(default_factory=list)
+    """Seconds from sending a request to its first event."""
+    whole: list[float] = field(default_factory=list)
+    """Seconds per event of a whole stream, flat out."""
+
+
+async def ask(session: aiohttp.ClientSession, url: str, number: int, events: int) -> tuple[float, float]:
+    """Seconds to the first event and to the end."""
+    body = {
+        "model": "claude-opus-5-5",
+        "max_tokens": events,
+        "stream": True,
+        "messages": [{"role": "user", "content": f"Question {number}."}],
+    }
+    started = time.perf_counter()
+    async with session.post(f"{url}/v1/messages", json=body, headers=HEADERS) as response:
+        response.raise_for_status()
+        first = await response.content.readany()
+        at_first = time.perf_counter() - started
+        rest = b"".join([chunk async for chunk in response.content.iter_any()])
+    if not (first + rest).endswith(event("message_stop", {})):
+        raise SystemExit(f"{url} did not answer completely")
+    return at_first, time.perf_counter() - started
+
+
+async def measure(targets: dict[str, str], rounds: int, events: int) -> dict[str, Samples]:
+    """Every target once per round, in turn; the first round warms up and does not count."""
+    samples = {name: Samples() for name in targets}
+    async with aiohttp.ClientSession() as session:
+        for number in range(rounds + 1):
+            for name, url in targets.items():
+                first, _ = await ask(session, url, number, 1)
+                _, whole = await ask(session, url, number, events)
+                if number:
+                    samples[name].first.append(first)
+                    samples[name].whole.append(whole / events)
+    return samples
+
+
+def table(samples: dict[str, Samples], rounds: int, events: int) -> str:
+    lines = [
+        f"{rounds} interleaved rounds, {events} events per stream, Python {sys.version.split()[0]}, "
+        f"{os.cpu_count()} cores. Medians.",
+        "",
+        "| | first event, ms | x direct | added, ms | per event, µs | x direct | added, µs |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    direct_first = statistics.median(samples[DIRECT].first)
+    direct_event = statistics.median(samples[DIRECT].whole)
+    for name, sample in samples.items():
+        first, whole = statistics.median(sample.first), statistics.median(sample.whole)
+        lines.append(
+            f"| {name} | {first * 1e3:.2f} | {first / direct_first:.2f} | {(first - direct_first) * 1e3:.2f} "
+            f"| {whole * 1e6:.1f} | {whole / direct_event:.2f} | {(whole - direct_event) * 1e6:.1f} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=30, help="measured rounds (default: 30)")
+    parser.add_argument("--events", type=int, default=2000, help="events per stream (default: 2000)")
+    arguments = parser.parse_args()
+    with ExitStack() as stack:
+        root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        upstream = stack.enter_context(upstream_process(arguments.events))
+        targets = {DIRECT: upstream}
+        for count in RULE_COUNTS:
+            targets[f"{count} rules"] = stack.enter_context(proxy_process(root, upstream, count))
+        samples = asyncio.run(measure(targets, arguments.rounds, arguments.events))
+    print(table(samples, arguments.rounds, arguments.events))
+
+
+if __name__ == "__main__":
+    main()

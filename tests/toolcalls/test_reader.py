@@ -142,6 +142,12 @@ def test_an_empty_text_is_a_view_with_one_delta():
     assert deltas == (ViewDelta(0, ("a.ts",), "edit", ""),)
 
 
+def test_of_two_path_arguments_the_first_complete_one_counts():
+    assert read("write", ['{"path":"a.ts","file_path":"b.md","content":"x"}']) == (
+        View(("a.ts",), "x", "write"),
+    )
+
+
 def test_without_a_path_text_waits_for_the_end_of_the_call():
     reader = ToolCallReader("Write", FAMILIES)
 

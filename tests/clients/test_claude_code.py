@@ -22,6 +22,7 @@ BINARIES = [path for path in os.environ.get("TTSR_CLAUDE_CODE", "").split(os.pat
 MODELS = ["claude-opus-5-5", "claude-sonnet-4-5"]
 TIMEOUT = 120.0
 BAD = "BADWORD"
+_TOLD = ("<system-interrupt", "<system-reminder reason=")
 
 pytestmark = pytest.mark.skipif(not BINARIES, reason="TTSR_CLAUDE_CODE names no Claude Code binary")
 
@@ -96,10 +97,16 @@ def model_that(
     def answer(body: dict[str, Any]) -> Any:
         if not body.get("tools"):
             return turn(text("A title"))
-        history = json.dumps(body["messages"])
-        if path.name in history.split("Create hello.py", 1)[-1] and '"Write"' in history:
+        blocks = [
+            block
+            for message in body["messages"]
+            if isinstance(message["content"], list)
+            for block in message["content"]
+        ]
+        if any(block["type"] == "tool_use" and block["name"] == "Write" for block in blocks):
             return turn(thinking("all done"), text("FINAL all done."))
-        told = "system-interrupt" in history or "system-reminder reason=" in history.replace('\\"', '"')
+        texts = [block["text"] for block in blocks if block["type"] == "text"]
+        told = any(mark in value for value in texts for mark in _TOLD)
         return again(path) if told else first(path)
 
     return answer

@@ -31,7 +31,11 @@ async def test_a_reminder_about_a_call_follows_its_result(
     agent: Agent = await new_agent(proxy)
     answer = await agent.say("go")
     assert answer.calls[0]["input"] == BAD_WRITE
-    await proxy.log(("deferred", "pending"))
+    items = await proxy.interrupts()
+    assert [(item["action"], item["outcome"]) for item in items] in (
+        [("reminded", "pending")],
+        [("deferred", "pending")],
+    )
     await agent.results(Write="written")
     blocks = last_user_blocks(upstream.calls[1])
     assert blocks[0]["type"] == "tool_result"

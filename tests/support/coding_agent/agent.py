@@ -66,6 +66,7 @@ class Agent:
         headers: Mapping[str, str] | None = None,
         stream: bool = True,
         max_tokens: int = 8000,
+        extra: Mapping[str, Any] | None = None,
     ) -> None:
         self.base_url = base_url
         self.model = model
@@ -76,6 +77,8 @@ class Agent:
         self.headers = dict(headers or {})
         self.stream = stream
         self.max_tokens = max_tokens
+        self.extra = dict(extra or {})
+        """Further fields of the request body."""
         self.messages: list[dict[str, Any]] = []
         self.trailing_system: str | None = None
         """Sent as the last message of every request from now on, and kept in the history."""
@@ -169,6 +172,7 @@ class Agent:
             "system": self.system,
             "messages": self._written(),
             "stream": self.stream,
+            **self.extra,
         }
         if self.tools:
             body["tools"] = self.tools

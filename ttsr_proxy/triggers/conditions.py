@@ -88,7 +88,7 @@ class ConditionScan:
     def __init__(self, condition: CompiledCondition, groups: tuple[tuple[str, ...], ...]) -> None:
         self.condition = condition
         self.alive_from = 0
-        """The first start from which a match is still possible; `scanned` or more when none is."""
+        """No match can start before this."""
         self.scanned = 0
         """How much of the text has been searched."""
         self.hit: Hit | None = None
@@ -99,6 +99,15 @@ class ConditionScan:
         # For each group of literals: where one of them stands, and how much of the text was looked at.
         self._group_at = [-1] * len(groups)
         self._group_seen = [0] * len(groups)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a start before the end of the searched text can still match."""
+        return self.alive_from < self.scanned or self.hit is not None
+
+    def begin_at(self, place: int) -> None:
+        """Take note that no match can start before `place`."""
+        self.alive_from = max(self.alive_from, place)
 
     def possible(self, block: BlockText, groups: tuple[tuple[str, ...], ...]) -> int:
         """How many of the literal groups, in order, have a literal at or after the first live start.

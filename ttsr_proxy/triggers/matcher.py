@@ -10,6 +10,7 @@ from ttsr_proxy.triggers.conditions import BlockText, ConditionScan, Hit
 from ttsr_proxy.triggers.gate import CONTEXT
 from ttsr_proxy.triggers.match import Match
 from ttsr_proxy.triggers.plan import Plan
+from ttsr_proxy.triggers.starts import StartSweep, StartTable
 
 
 class StreamMatcher:
@@ -24,8 +25,8 @@ class StreamMatcher:
     """
 
     __slots__ = (
-        "_ast_held", "_awake", "_block", "_closed", "_cut", "_fed", "_fired", "_held", "_holding", "_plan",
-        "_safe", "_scans", "_tail", "ast_check", "not_inspected",
+        "_ast_held", "_awake", "_block", "_by_start", "_closed", "_cut", "_fed", "_fired", "_held",
+        "_held_by_start", "_holding", "_plan", "_safe", "_scans", "_tail", "ast_check", "not_inspected",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, holding: frozenset[str]) -> None:
@@ -34,16 +35,20 @@ class StreamMatcher:
         self._fed = 0
         self._tail = ""
         self._scans = [ConditionScan(planned.compiled, planned.groups) for planned in plan.conditions]
-        self._awake = set(plan.ungated)
+        self._awake = set(plan.always)
+        self._by_start = StartSweep(plan.start_table(plan.by_start)) if plan.by_start else None
         self._fired: set[int] = set()
         self._closed = False
         self._holding = frozenset(n for n, rule in enumerate(plan.rules) if rule.rule.name in holding)
         # Conditions that text is held for. An open-ended one would hold all prose.
-        self._held = [
+        held = [
             index
             for index, planned in enumerate(plan.conditions)
             if planned.rule in self._holding and not (planned.compiled.open_ended and plan.source != "tool")
         ]
+        swept = tuple(index for index in held if StartTable.covers(plan.conditions[index].compiled))
+        self._held_by_start = StartSweep(plan.start_table(swept)) if swept else None
+        self._held = [index for index in held if not StartTable.covers(plan.conditions[index].compiled)]
         self._ast_held = not self._holding.isdisjoint(plan.ast)
         self._cut: int | None = None
         self._safe = 0
@@ -77,8 +82,7 @@ class StreamMatcher:
         if self._cut is not None:
             limit = min(limit, self._cut)
         if limit > self._safe and not self._closed:
-            for index in self._held:
-                limit = min(limit, self._first_live_start(index))
+            limit = min(limit, self._first_held())
         self._safe = max(self._safe, limit)
         return self._safe
 
@@ -95,6 +99,9 @@ class StreamMatcher:
         for index in self._plan.gate.woken(window, len(delta)):
             if self._plan.conditions[index].rule not in self._fired:
                 self._awake.add(index)
+        if self._by_start is not None:
+            self._by_start.advance(self._block.text, self._scans)
+            self._awake |= self._by_start.live
         return self._search_awake() if self._awake else ()
 
     def finish(self) -> tuple[Match, ...]:
@@ -114,8 +121,11 @@ class StreamMatcher:
             if rule in self._fired:
                 continue
             for index in indices:
-                if index in self._awake and self._is_possible(index):
-                    self._scans[index].conclude(self._block.text)
+                if index in self._plan.by_start and index not in self._awake:
+                    self._scans[index].begin_at(self._fed)
+                elif index not in self._awake or not self._is_possible(index):
+                    continue
+                self._scans[index].conclude(self._block.text)
             matches += self._fire_first(rule)
         self._plan_ast()
         return self.in_order(matches)
@@ -140,13 +150,18 @@ class StreamMatcher:
         return tuple(sorted(matches, key=lambda match: (match.start, order[match.rule.name])))
 
     def _search_awake(self) -> tuple[Match, ...]:
+        text = self._block.text
         fired: set[int] = set()
         for index in tuple(self._awake):
             scan = self._scans[index]
-            if scan.muted:
-                self._awake.discard(index)
-            elif self._is_possible(index) and scan.advance(self._block.text) is not None:
-                fired.add(self._plan.conditions[index].rule)
+            rule = self._plan.conditions[index].rule
+            if scan.muted or rule in self._fired:
+                self._rest(index)
+            elif self._is_possible(index):
+                if scan.advance(text) is not None:
+                    fired.add(rule)
+                elif self._by_start is not None and not scan.is_live and index in self._by_start.live:
+                    self._rest(index)
         if not fired:
             return ()
         matches: list[Match] = []
@@ -182,18 +197,36 @@ class StreamMatcher:
 
     def _fire(self, rule: int, trigger: Literal["regex", "ast"], pattern: str, start: int, end: int) -> Match:
         self._fired.add(rule)
-        self._awake.difference_update(self._plan.of_rule[rule])
+        for index in self._plan.of_rule[rule]:
+            self._rest(index)
         if rule in self._holding:
-            self._held = [index for index in self._held if self._plan.conditions[index].rule != rule]
             self._cut = start if self._cut is None else min(self._cut, start)
         return Match(self._plan.rules[rule].rule, trigger, pattern, start, end)
 
-    def _first_live_start(self, index: int) -> int:
-        scan = self._scans[index]
-        if scan.muted:
-            return self._fed
-        hit = scan.advance(self._block.text)
-        return min(self._fed, scan.alive_from if hit is None else hit.start)
+    def _rest(self, index: int) -> None:
+        """Stop searching a condition until new text wakes it."""
+        self._awake.discard(index)
+        if self._by_start is not None:
+            self._by_start.live.discard(index)
+
+    def _first_held(self) -> int:
+        """The first start from which a condition that text is held for can still match."""
+        text = self._block.text
+        limit = self._fed
+        candidates = self._held
+        if self._held_by_start is not None:
+            self._held_by_start.advance(text, self._scans)
+            candidates = [*candidates, *self._held_by_start.live]
+        for index in candidates:
+            scan = self._scans[index]
+            if not scan.muted and self._plan.conditions[index].rule not in self._fired:
+                hit = scan.advance(text)
+                if scan.is_live:
+                    limit = min(limit, scan.alive_from if hit is None else hit.start)
+                    continue
+            if self._held_by_start is not None:
+                self._held_by_start.live.discard(index)
+        return limit
 
     def _plan_ast(self) -> None:
         text = self._block.text

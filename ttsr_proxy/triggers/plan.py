@@ -9,6 +9,7 @@ from ttsr_proxy.triggers.compiled import CompiledRule
 from ttsr_proxy.triggers.gate import RUN, GateKey, LiteralGate
 from ttsr_proxy.triggers.jsregex import CompiledCondition
 from ttsr_proxy.triggers.match import StreamContext
+from ttsr_proxy.triggers.starts import StartTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,10 @@ class PlannedCondition:
 class Plan:
     """The rules that apply to a block, in rule order, with their conditions and the gate before them."""
 
-    __slots__ = ("ast", "conditions", "gate", "language", "of_rule", "rules", "source", "ungated")
+    __slots__ = (
+        "_start_tables", "always", "ast", "by_start", "conditions", "gate", "language", "of_rule", "rules",
+        "source",
+    )  # fmt: skip
 
     def __init__(self, rules: tuple[CompiledRule, ...], context: StreamContext) -> None:
         self.rules = rules
@@ -46,13 +50,31 @@ class Plan:
             for index, planned in enumerate(self.conditions)
             if planned.groups
         )
-        self.ungated = tuple(index for index, planned in enumerate(self.conditions) if not planned.groups)
+        ungated = [index for index, planned in enumerate(self.conditions) if not planned.groups]
+        self.by_start = tuple(i for i in ungated if StartTable.covers(self.conditions[i].compiled))
+        """Conditions without literals, searched where a match could start."""
+        self.always = tuple(i for i in ungated if not StartTable.covers(self.conditions[i].compiled))
+        """Conditions that are searched at every delta."""
+        self._start_tables: dict[tuple[int, ...], StartTable] = {}
         self.language = language_of(context.paths) if context.source == "tool" else None
         self.ast = tuple(
             number for number, rule in enumerate(rules) if self.language is not None and rule.ast_patterns
         )
         """The rules whose ast patterns are to be searched."""
 
+    def start_table(self, indices: tuple[int, ...]) -> StartTable:
+        """The table of some conditions. What it learns is kept with the plan."""
+        table = self._start_tables.get(indices)
+        if table is None:
+            table = StartTable((index, self.conditions[index].compiled) for index in indices)
+            if len(self._start_tables) >= _TABLES:
+                self._start_tables.clear()
+            self._start_tables[indices] = table
+        return table
+
+
+_TABLES = 16
+"""Start tables of one plan: one for each set of rules that text is held for."""
 
 _COMMON = frozenset(" \t\netaoinsrhldcu_.(),;:=\"'")
 

@@ -113,6 +113,14 @@ def test_a_filter_leaves_only_what_it_names(
     assert [item["id"] for item in page["items"]] == ["wanted"]
 
 
+def test_totals_count_by_rule(file: Path, run: Callable[..., Result]) -> None:
+    store(file, RECORD, replace(RECORD, id="r1", outcome="failed"), replace(RECORD, id="r2", rule="other"))
+    rows = run("--totals").stdout.splitlines()
+    assert [row.split()[:2] for row in rows[1:]] == [["no-eval", "2"], ["other", "1"]]
+    assert "1 failed, 1 clean" in rows[1]
+    assert json.loads(run("--totals", "--json", "--rule", "other").stdout)["count"] == 1
+
+
 def test_text_that_a_model_wrote_cannot_steer_the_terminal(file: Path, run: Callable[..., Result]) -> None:
     store(file, replace(RECORD, matched="a\x1b]0;owned\x07\n[red]b\u202e", paths=("x\x1b[2J",)))
     result = run()

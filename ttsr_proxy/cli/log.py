@@ -22,6 +22,7 @@ from ttsr_proxy.interrupts import as_json
 from ttsr_proxy.interrupts.record import Action, InterruptRecord, Outcome
 from ttsr_proxy.interrupts.sqlite import SqliteInterruptStore
 from ttsr_proxy.interrupts.store import InterruptFilter, Page
+from ttsr_proxy.interrupts.summary import Summary, summarise
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _MATCHED_CHARACTERS = 60
@@ -50,6 +51,7 @@ class _Moment(click.ParamType[float]):
 @click.option(
     "--json", "as_lines", is_flag=True, help="JSON as the API gives it; one entry a line with --follow."
 )
+@click.option("--totals", is_flag=True, help="Totals by rule instead of entries.")
 @click.option(
     "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="The newest so many."
 )
@@ -65,6 +67,7 @@ class _Moment(click.ParamType[float]):
 def log(
     follow: bool,
     as_lines: bool,
+    totals: bool,
     limit: int,
     rule: str | None,
     path: str | None,
@@ -88,6 +91,17 @@ def log(
         since=since,
     )
     file = settings_for(project, config, state=state).state
+    if follow and totals:
+        raise click.UsageError("--follow and --totals do not go together")
+    if totals:
+        summary = asyncio.run(_summary(file, where)) if file.exists() else Summary()
+        if as_lines:
+            click.echo(jsontext.encode(summary.to_json()))
+        elif summary.count:
+            console().print(_totals(summary))
+        else:
+            click.echo(f"Nothing in the log at {file}.", err=True)
+        return
     if follow:
         with contextlib.suppress(KeyboardInterrupt):
             asyncio.run(_follow(file, where, limit, as_lines))
@@ -106,6 +120,14 @@ async def _page(file: Path, where: InterruptFilter, limit: int) -> Page:
     store = SqliteInterruptStore(file)
     try:
         return await store.page(where, limit, None)
+    finally:
+        await store.close()
+
+
+async def _summary(file: Path, where: InterruptFilter) -> Summary:
+    store = SqliteInterruptStore(file)
+    try:
+        return await summarise(store, where)
     finally:
         await store.close()
 
@@ -141,11 +163,40 @@ def _table(page: Page) -> Table:
     return table
 
 
+def _totals(summary: Summary) -> Table:
+    table = Table(
+        "rule",
+        "matches",
+        "actions",
+        "outcomes",
+        "tokens wasted",
+        "seconds added",
+        "last",
+        box=None,
+        pad_edge=False,
+    )
+    rows = sorted(summary.rules.items(), key=lambda entry: (-entry[1].count, entry[0]))
+    for name, rule in rows:
+        table.add_row(
+            cell(name, "bold"),
+            cell(str(rule.count)),
+            cell(", ".join(f"{count} {action}" for action, count in rule.actions.most_common())),
+            cell(", ".join(f"{count} {outcome}" for outcome, count in rule.outcomes.most_common())),
+            cell(f"{rule.tokens_wasted:,}"),
+            cell(f"{rule.seconds_added:.1f}"),
+            cell(_local(rule.last_time), "dim"),
+        )
+    return table
+
+
+def _local(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds).astimezone().strftime("%m-%d %H:%M:%S")
+
+
 def _cells(record: InterruptRecord) -> tuple[Text, ...]:
-    moment = datetime.fromtimestamp(record.time).astimezone()
     place = " ".join(part for part in (record.tool or record.source, *record.paths) if part)
     return (
-        cell(moment.strftime("%m-%d %H:%M:%S"), "dim"),
+        cell(_local(record.time), "dim"),
         cell(record.rule, "bold"),
         cell(
             f"{record.action} (late)" if record.late else record.action, _ACTION_STYLES.get(record.action, "")

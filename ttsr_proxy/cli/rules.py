@@ -12,13 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 from ttsr_proxy import jsontext
-from ttsr_proxy.triggers.inventory import ProjectRules, effective, project_rules
 from ttsr_proxy.cli.options import place_options, rule_source_options, settings_for
 from ttsr_proxy.cli.terminal import cell, console, printable
 from ttsr_proxy.cli.trial import Verdict, place, to_dict, try_rules
 from ttsr_proxy.errors import TtsrError
 from ttsr_proxy.rules.buckets import Entry
 from ttsr_proxy.toolcalls.families import FamilyTable
+from ttsr_proxy.triggers.inventory import ProjectRules, effective, project_rules
 from ttsr_proxy.triggers.match import Source, StreamContext
 
 _MATCHED_CHARACTERS = 80

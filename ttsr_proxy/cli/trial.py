@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ttsr_proxy.triggers.inventory import ProjectRules
 from ttsr_proxy.jsontext import JsonObject
 from ttsr_proxy.rules.buckets import Entry
 from ttsr_proxy.triggers.compiled import compile_rule
 from ttsr_proxy.triggers.globs import path_names
+from ttsr_proxy.triggers.inventory import ProjectRules
 from ttsr_proxy.triggers.match import Match, StreamContext
 
 

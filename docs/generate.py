@@ -1,0 +1,112 @@
+"""Writes the generated parts of the documentation (`make docs`).
+
+A part stands between `<!-- generated: NAME -->` and `<!-- end -->` in any page of this folder.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+
+from ttsr_proxy.cli import main as command_line
+from ttsr_proxy.config import KEYS, PROJECT_KEYS, Key
+from ttsr_proxy.config.keys import expected
+
+DOCS = Path(__file__).parent
+PART = re.compile(r"(<!-- generated: (?P<name>\w+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
+
+_FORMS = {
+    "upstream": "an `http://` or `https://` URL",
+    "file": "a path",
+    "directory": "a directory",
+    "directories": "a list of directories",
+    "names": "a list of names",
+    "table": "a list of mappings",
+}
+_DEFAULTS = {"state": "`~/.local/state/ttsr-proxy/state.db`"}
+
+
+def commands(
+    command: click.Command = command_line, name: str = "ttsr-proxy"
+) -> Iterator[tuple[str, click.Command]]:
+    """Every command with its full name, groups before their members."""
+    yield name, command
+    if isinstance(command, click.Group):
+        for word, member in command.commands.items():
+            yield from commands(member, f"{name} {word}")
+
+
+def settings() -> str:
+    """The table of the file's keys."""
+    lines = ["| key | value | default | environment | what it does |", "| --- | --- | --- | --- | --- |"]
+    for key in KEYS:
+        variable = f"`{key.variable}`" if key.variable else "-"
+        lines.append(f"| `{key.name}` | {_value(key)} | {_default(key)} | {variable} | {key.text} |")
+    return "\n".join(lines) + "\n"
+
+
+def project_settings() -> str:
+    """The table of the keys of one project."""
+    lines = ["| key | value | what it does |", "| --- | --- | --- |"]
+    for key in PROJECT_KEYS:
+        if not key.name.startswith("ttsr."):
+            lines.append(f"| `{key.name}` | {_value(key)} | {key.text} |")
+    lines.append("| `ttsr` | as above | What differs from the top-level `ttsr`. |")
+    return "\n".join(lines) + "\n"
+
+
+def help_texts() -> str:
+    """`--help` of every command."""
+    blocks = []
+    for name, command in commands():
+        context = click.Context(command, info_name=name, terminal_width=90, max_content_width=90)
+        blocks.append(f"### `{name}`\n\n```text\n{command.get_help(context)}\n```\n")
+    return "\n".join(blocks)
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "settings": settings,
+    "project_settings": project_settings,
+    "help": help_texts,
+}
+
+
+def with_parts(page: str) -> str:
+    """The page with its generated parts as they are today."""
+    return PART.sub(lambda part: f"{part[1]}{PARTS[part['name']]()}", page)
+
+
+def outdated() -> dict[Path, str]:
+    """Pages whose generated parts are not current, with what they should be."""
+    pages = {path: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
+    today = {path: with_parts(page) for path, page in pages.items()}
+    return {path: page for path, page in today.items() if page != pages[path]}
+
+
+def _value(key: Key) -> str:
+    return _FORMS.get(key.form) or expected(key.type)
+
+
+def _default(key: Key) -> str:
+    if key.name in _DEFAULTS:
+        return _DEFAULTS[key.name]
+    (field,) = (field for field in dataclasses.fields(key.owner) if field.name == key.attribute)
+    match field.default:
+        case bool() as value:
+            return f"`{str(value).lower()}`"
+        case ():
+            return "`[]`"
+        case float() as value:
+            return f"`{value:g}`"
+        case value:
+            return f"`{value}`"
+
+
+if __name__ == "__main__":
+    for path, page in outdated().items():
+        print(path.relative_to(DOCS.parent))
+        path.write_text(page, encoding="utf-8")

@@ -29,10 +29,11 @@ EXAMPLES = {
     "python-bare-except": Examples(
         "edit",
         "src/app.py",
-        ("try:\n    f()\nexcept:\n    log()\n", "    except :\n        raise"),
+        ("try:\n    f()\nexcept:\n    log()\n", "    except :\n        return None"),
         (
             "try:\n    f()\nexcept ValueError:\n    pass\n",
             "except:  # noqa: E722",
+            "    except:\n        close()\n        raise\n",
             "# a bare except: is bad",
             "except*ValueError: x",
         ),

@@ -11,7 +11,7 @@ import re
 
 import yaml
 
-LIMIT = 65_536
+LIMIT = 16_384
 """Characters of YAML that are read; more is no rule's frontmatter, and parsing takes time."""
 
 _LONGEST_NUMBER = 100

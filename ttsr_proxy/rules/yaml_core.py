@@ -8,13 +8,16 @@ backslash in double quotes that can only be meant for a regular expression keeps
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import yaml
+from yaml.scanner import ScannerError
 
 LIMIT = 16_384
 """Characters of YAML that are read; more is no rule's frontmatter, and parsing takes time."""
 
 _LONGEST_NUMBER = 100
+_DEEPEST_NESTING = 20
 
 _TAG = "tag:yaml.org,2002:"
 
@@ -56,6 +59,12 @@ class CoreLoader(yaml.SafeLoader):
         super().__init__(text)
         self._escapes = _Escapes(yaml.SafeLoader.ESCAPE_REPLACEMENTS)
         self.ESCAPE_REPLACEMENTS = self._escapes  # type: ignore[misc]  # one table per parse
+
+    def fetch_flow_collection_start(self, TokenClass: Any) -> None:
+        # PyYAML looks far ahead from every open bracket: a file of brackets would take seconds.
+        if self.flow_level >= _DEEPEST_NESTING:
+            raise ScannerError(None, None, "brackets nested too deep", self.get_mark())
+        super().fetch_flow_collection_start(TokenClass)
 
     @property
     def kept_escapes(self) -> list[str]:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from strict_anthropic import running
+from strict_anthropic import listening
 
 from ttsr_proxy.config import ProjectSettings, Settings, TtsrSettings, Upstreams
 from ttsr_proxy.web.app import create_app
+from ttsr_proxy.web.server import make_runner
 
 __all__ = ["Proxy", "Workspace", "running_proxy"]
 
@@ -93,5 +94,6 @@ class Proxy:
 @asynccontextmanager
 async def running_proxy(workspace: Workspace, upstream: str, **ttsr: Any) -> AsyncIterator[Proxy]:
     """Serve the proxy for a workspace on a free port; `ttsr` are fields of `TtsrSettings`."""
-    async with running(create_app(workspace.settings(upstream, **ttsr))) as url:
+    runner = make_runner(create_app(workspace.settings(upstream, **ttsr)), drain_seconds=0.1)
+    async with listening(runner) as url:
         yield Proxy(url)

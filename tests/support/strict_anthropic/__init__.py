@@ -17,7 +17,7 @@ from strict_anthropic.script import (
     tool,
     turn,
 )
-from strict_anthropic.server import Received, StrictUpstream, running, strict_upstream
+from strict_anthropic.server import Received, StrictUpstream, listening, strict_upstream
 from strict_anthropic.validate import BOUND_ELSEWHERE, validate
 
 __all__ = [
@@ -29,10 +29,10 @@ __all__ = [
     "drop",
     "fresh_id",
     "http_error",
+    "listening",
     "ping",
     "raw",
     "redacted",
-    "running",
     "server_tool",
     "stall",
     "stream_error",

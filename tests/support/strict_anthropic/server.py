@@ -246,15 +246,12 @@ def _dropped(body: dict[str, Any]) -> list[Any]:
 
 
 @asynccontextmanager
-async def running(app: web.Application, *, cancellation: bool = True) -> AsyncIterator[str]:
+async def listening(runner: web.AppRunner) -> AsyncIterator[str]:
     """Serve an application on a free loopback port; yields its URL."""
-    runner = web.AppRunner(app, handler_cancellation=cancellation, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    port = runner.addresses[0][1]
     try:
-        yield f"http://127.0.0.1:{port}"
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
 
@@ -263,6 +260,8 @@ async def running(app: web.Application, *, cancellation: bool = True) -> AsyncIt
 async def strict_upstream() -> AsyncIterator[StrictUpstream]:
     """A strict upstream on a free port."""
     upstream = StrictUpstream()
-    async with running(upstream.app()) as url:
+    # a caller that leaves must be noticed while the script stalls
+    runner = web.AppRunner(upstream.app(), handler_cancellation=True, shutdown_timeout=0.1)
+    async with listening(runner) as url:
         upstream.url = url
         yield upstream

@@ -15,6 +15,7 @@ import click
 from ttsr_proxy.cli import main as command_line
 from ttsr_proxy.config import KEYS, PROJECT_KEYS, Key
 from ttsr_proxy.config.keys import expected
+from ttsr_proxy.web.app import ENDPOINTS
 
 DOCS = Path(__file__).parent
 PART = re.compile(r"(<!-- generated: (?P<name>\w+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -68,9 +69,16 @@ def help_texts() -> str:
     return "\n".join(blocks)
 
 
+def endpoints() -> str:
+    """The table of the proxy's own endpoints."""
+    rows = (f"| `{method} {path}` | {answer} |" for method, path, answer in ENDPOINTS)
+    return "\n".join(("| endpoint | what it answers |", "| --- | --- |", *rows)) + "\n"
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "settings": settings,
     "project_settings": project_settings,
+    "endpoints": endpoints,
     "help": help_texts,
 }
 

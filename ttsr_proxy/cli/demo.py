@@ -29,6 +29,7 @@ from ttsr_proxy.interrupts.record import InterruptRecord
 from ttsr_proxy.interrupts.sqlite import SqliteInterruptStore
 from ttsr_proxy.interrupts.store import InterruptFilter
 from ttsr_proxy.jsontext import JsonObject
+from ttsr_proxy.web.server import run_server
 
 RULE: Final = r"""---
 description: Parse input, never evaluate it
@@ -58,6 +59,8 @@ REQUEST: Final[JsonObject] = {
 _PACE: Final = 0.02
 """Seconds between two deltas of the model, so that the interrupt happens in the middle of its answer."""
 
+_COLUMNS: Final = 110
+
 _NEXT: Final = """\
 Next: put rules of your own into .omp/rules/*.md of your project, run
 
@@ -71,8 +74,6 @@ and watch the interrupts with `ttsr-proxy log --follow`."""
 @click.option("--serve", "keep", is_flag=True, help="Stay up, for a client of yours to try.")
 def demo(keep: bool) -> None:
     """See an interrupt happen: a prepared model, no key, no network."""
-    from ttsr_proxy.web.server import run_server  # type: ignore[import-not-found]
-
     configure_logging(level=logging.WARNING)
     with (
         TemporaryDirectory(prefix="ttsr-proxy-demo-") as directory,
@@ -159,6 +160,7 @@ class _Visit:
         seen = [piece async for piece in _ask(url)]
         record = await _logged(self._settings.state)
         out = console()
+        out.width = min(out.width, _COLUMNS)
         out.print(_panel("The rule, in .omp/rules/no-eval.md", RULE, "blue"))
         out.print(_panel("What the model wrote, until it was interrupted", self._model.attempts[0], "red"))
         out.print(_panel("The interrupt, as `ttsr-proxy log` has it", _told(record), "yellow"))

@@ -91,13 +91,15 @@ def _answer(body: JsonObject) -> tuple[list[JsonObject], str]:
     messages = body.get("messages") or []
     if "tool_result" in jsontext.canonical(messages[-1:]):
         return [{"type": "text", "text": "Done: the calculator is written."}], "end_turn"
-    code = CLEAN if REMINDER_MARK in jsontext.canonical(messages) else VIOLATING
+    reminded = REMINDER_MARK in jsontext.canonical(messages)
+    code = CLEAN if reminded else VIOLATING
+    announced = "It will parse the expression instead." if reminded else "I will write the calculator."
     for tool in body.get("tools") or []:
         argument = _WRITE_TOOLS.get(str(tool.get("name")).lower())
         if argument:
             call = {"type": "tool_use", "id": f"toolu_demo{len(messages)}", "name": tool["name"]}
             return [
-                {"type": "text", "text": "I will write the calculator."},
+                {"type": "text", "text": announced},
                 {**call, "input": {_path_argument(tool, argument): FILE, "content": code}},
             ], "tool_use"
     return [{"type": "text", "text": f"{FILE}:\n\n```python\n{code}```\n"}], "end_turn"

@@ -9,6 +9,7 @@ import click
 from ttsr_proxy.cli.logging import configure_logging
 from ttsr_proxy.cli.options import place_options, rule_source_options, settings_for, state_option
 from ttsr_proxy.errors import TtsrError
+from ttsr_proxy.web.server import run_server
 
 
 @click.command()
@@ -37,8 +38,6 @@ def serve(
     state: str | None,
 ) -> None:
     """Run the proxy until it is told to stop (Ctrl-C or SIGTERM)."""
-    from ttsr_proxy.web.server import run_server  # type: ignore[import-not-found]
-
     settings = settings_for(
         project,
         config,

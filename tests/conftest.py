@@ -1,7 +1,7 @@
 """Test groups that need a program, and the hypothesis profiles.
 
-A test marked with a group of `PROGRAMS` is skipped when none of the group's programs is installed, and the
-run's summary names the group. With `TTSR_REQUIRE_MARKED=1` (as in CI) such a test fails instead.
+A test marked with a group of `PROGRAMS` is skipped when none of the group's programs is installed. The run's
+summary names the group, and why any other test was skipped. With `TTSR_REQUIRE_MARKED=1` (as in CI) such a test fails instead.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ PROGRAMS = {
     "chromium": ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),
     "redis": ("redis-server",),
 }
-LEFT_OUT = "left out: "
 
 hypothesis.settings.register_profile("dev", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
@@ -30,16 +29,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             reason = f"{group} (none of these is installed: {', '.join(programs)})"
             if os.environ.get("TTSR_REQUIRE_MARKED") == "1":
                 pytest.fail(f"must not be left out: {reason}", pytrace=False)
-            pytest.skip(LEFT_OUT + reason)
+            pytest.skip(reason)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     counts: Counter[str] = Counter()
     for report in terminalreporter.stats.get("skipped", ()):
         _, _, reason = report.longrepr
-        if LEFT_OUT in reason:
-            counts[reason.split(LEFT_OUT, 1)[1]] += 1
+        counts[reason.removeprefix("Skipped: ")] += 1
     if counts:
         terminalreporter.section("left out")
         for reason, count in sorted(counts.items()):
-            terminalreporter.line(f"{count} test{'s' if count > 1 else ''} of {reason}")
+            terminalreporter.line(f"{count} test{'s' if count > 1 else ''}: {reason}")

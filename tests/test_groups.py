@@ -53,7 +53,7 @@ def test_a_group_whose_program_is_missing_is_left_out_and_named(run: Run, tmp_pa
     assert done.returncode == 0
     assert "1 passed, 2 skipped" in done.stdout
     assert "left out" in done.stdout
-    assert "2 tests of redis (none of these is installed: redis-server)" in done.stdout
+    assert "2 tests: redis (none of these is installed: redis-server)" in done.stdout
 
 
 def test_a_group_that_must_not_be_left_out_fails(run: Run, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Test groups that need a program, and the hypothesis profiles.
 
-A test marked with a group of `PROGRAMS` is skipped when none of the group's programs is installed. The run's
-summary names the group, and why any other test was skipped. With `TTSR_REQUIRE_MARKED=1` (as in CI) such a test fails instead.
+A test marked with a group of `PROGRAMS` is skipped when none of the group's programs is installed; with
+`TTSR_REQUIRE_MARKED=1`, as in CI, it fails instead. The run's summary names the reason of every skip.
 """
 
 from __future__ import annotations

@@ -24,6 +24,9 @@ SEARCH_SECONDS = 0.1
 BLOCK_SECONDS = 0.5
 """Limit of all its searches in one block."""
 
+UNTIMED_SPAN = 12
+"""Characters that any pattern gets through in no time; arming the limit costs more than such a search."""
+
 FREE_SPAN = 2_048
 """Characters after a live start that are searched again at every delta."""
 
@@ -186,7 +189,7 @@ class ConditionScan:
     def _search(
         self, pattern: regex.Pattern[str], text: str, end: int, *, partial: bool
     ) -> regex.Match[str] | None:
-        if self.condition.linear:
+        if self.condition.linear or end - self.alive_from <= UNTIMED_SPAN:
             return pattern.search(text, self.alive_from, end, partial=partial)
         before = time.perf_counter()
         try:

@@ -197,8 +197,10 @@ class StreamMatcher:
 
     def _fire(self, rule: int, trigger: Literal["regex", "ast"], pattern: str, start: int, end: int) -> Match:
         self._fired.add(rule)
-        for index in self._plan.of_rule[rule]:
-            self._rest(index)
+        self._awake.difference_update(self._plan.of_rule[rule])
+        for sweep in (self._by_start, self._held_by_start):
+            if sweep is not None:
+                sweep.drop(self._plan.of_rule[rule])
         if rule in self._holding:
             self._cut = start if self._cut is None else min(self._cut, start)
         return Match(self._plan.rules[rule].rule, trigger, pattern, start, end)
@@ -215,10 +217,13 @@ class StreamMatcher:
         limit = self._fed
         candidates = self._held
         if self._held_by_start is not None:
-            self._held_by_start.advance(text, self._scans)
+            limit = self._held_by_start.settle(text, self._scans)
             candidates = [*candidates, *self._held_by_start.live]
-        for index in candidates:
+        # One that begins at or after the limit cannot lower it and need not be searched yet.
+        for index in sorted(candidates, key=lambda index: self._scans[index].alive_from):
             scan = self._scans[index]
+            if scan.alive_from >= limit:
+                break
             if not scan.muted and self._plan.conditions[index].rule not in self._fired:
                 hit = scan.advance(text)
                 if scan.is_live:

@@ -7,7 +7,7 @@
 PYTHON ?= python3
 TEST_JOBS ?= 2
 PYTEST_ARGS ?=
-BENCH ?=
+BENCH ?= $(wildcard benchmarks/[a-z]*.py)
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -44,7 +44,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 bench: $(READY)
-	@for script in $(or $(BENCH),$(wildcard benchmarks/bench_*.py)); do $(BIN)/python $$script || exit 1; done
+	@for script in $(BENCH); do $(BIN)/python $$script || exit 1; done
 
 docs: $(READY)
 	$(BIN)/python docs/generate.py

@@ -115,6 +115,16 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
     assert set(PAGES) <= reached
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_speak_of_commands_that_exist(page: Path) -> None:
+    exist = {name for name, _ in GENERATE.commands()}
+    code = re.findall(r"`[^`\n]+`|^```.*?^```", page.read_text(), re.M | re.S)
+    named = {
+        name for part in code for name in re.findall(r"(?:^|`)(ttsr-proxy(?: rules)? [a-z]+)", part, re.M)
+    }
+    assert named <= exist
+
+
 def test_the_version_has_an_entry_in_the_changelog() -> None:
     version = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.M)
     assert version is not None

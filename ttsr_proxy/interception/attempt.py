@@ -45,7 +45,9 @@ class Noticed:
 class Attempt:
     """`number` counts from 1 within the response."""
 
-    def __init__(self, protocol: WireProtocol, client: ClientResponse, hold: HoldSettings, number: int) -> None:
+    def __init__(
+        self, protocol: WireProtocol, client: ClientResponse, hold: HoldSettings, number: int
+    ) -> None:
         self.number = number
         self.reader: ResponseReader = protocol.reader()
         self.delivery = Delivery(client, hold, first=number == 1)

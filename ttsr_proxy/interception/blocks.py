@@ -68,6 +68,8 @@ class WatchedBlock:
         self._reach = reach
         self._ruleset = ruleset
         self._matchers: dict[int, StreamMatcher] = {}
+        self._resumed: list[StreamMatcher] = []
+        """Matchers of single rules that look on behind an exempt match."""
         self._contexts: dict[int, StreamContext] = {}
         self._calls: ToolCallReader | None = None
         if reach.rules and start.kind == "tool":
@@ -104,7 +106,8 @@ class WatchedBlock:
             return self.received
         if self.whole:
             return 0
-        return min([self._matchers[0].safe_until, *(found.match.start for found in self.waiting)])
+        limits = [matcher.safe_until for matcher in (self._matchers[0], *self._resumed)]
+        return min([*limits, *(found.match.start for found in self.waiting)])
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -124,14 +127,20 @@ class WatchedBlock:
         self.received += len(text)
         if self._calls is not None:
             return self._feed_views(self._calls.feed(text))
-        matcher = self._matchers.get(0)
-        return [] if matcher is None else self._found(0, matcher.feed(text))
+        if 0 not in self._matchers:
+            return []
+        matches = self._found(0, self._matchers[0].feed(text))
+        for resumed in self._resumed:
+            matches += self._found(0, resumed.feed(text))
+        return matches
 
     def close(self) -> list[BlockMatch]:
         """The block is complete: what the regex conditions say about the whole of it."""
         matches = self._feed_views(self._calls.finish()) if self._calls is not None else []
         for view, matcher in self._matchers.items():
-            matches.extend(self._found(view, matcher.close()))
+            matches += self._found(view, matcher.close())
+        for resumed in self._resumed:
+            matches += self._found(0, resumed.close())
         return matches
 
     def ast_jobs(self) -> tuple[tuple[int, AstCheck], ...]:
@@ -145,13 +154,22 @@ class WatchedBlock:
 
     def muted(self) -> tuple[tuple[str, str], ...]:
         """Rules and conditions that overran their time in this block."""
-        return tuple(
-            (rule.name, pattern) for matcher in self._matchers.values() for rule, pattern in matcher.muted
-        )
+        return tuple(muted for matcher in self._matchers.values() for muted in matcher.muted)
+
+    def not_inspected(self) -> tuple[str, ...]:
+        """After `close`: why ast patterns that apply are not searched."""
+        reasons = (matcher.not_inspected for matcher in self._matchers.values())
+        return tuple(reason for reason in reasons if reason is not None)
 
     def exempt(self, found: BlockMatch, until: int) -> list[BlockMatch]:
-        """The match is no violation: look for the rule again from `until` on."""
-        return self._found(found.view, self._matchers[found.view].resume(found.match, until))
+        """A match in prose is no violation: look for its rule again from `until` on."""
+        name = found.match.rule.name
+        matcher = self._ruleset.select(lambda rule: rule.name == name).stream(
+            found.context, holding=self._reach.holding & {name}
+        )
+        matcher.begin_at(until)
+        self._resumed.append(matcher)
+        return self._found(0, matcher.feed(self._matchers[0].text))
 
     def view_text(self, view: int) -> str:
         """The text of a view so far."""
@@ -163,7 +181,7 @@ class WatchedBlock:
             if delta.view not in self._matchers:
                 context = StreamContext("tool", self.start.tool, delta.paths, delta.kind)
                 self._open_view(delta.view, context)
-            matches.extend(self._found(delta.view, self._matchers[delta.view].feed(delta.text)))
+            matches += self._found(delta.view, self._matchers[delta.view].feed(delta.text))
         return matches
 
     def _open_view(self, view: int, context: StreamContext) -> None:
@@ -175,5 +193,3 @@ class WatchedBlock:
             return []
         text = self._matchers[view].text
         return [BlockMatch(match, self._contexts[view], text, view) for match in matches]
-
-

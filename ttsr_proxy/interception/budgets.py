@@ -30,7 +30,7 @@ class Budget:
 
     def allows(self, rule: Rule) -> bool:
         """Whether this rule may interrupt now."""
-        limit = self._settings.per_rule if rule.max_interrupts is None else rule.max_interrupts
+        limit = rule.interrupt_budget(self._settings.per_rule)
         return self._per_rule[rule.name] < limit and not self.response_spent
 
     @property

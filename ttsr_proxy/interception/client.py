@@ -119,7 +119,9 @@ class ClientResponse:
     def take(self, value: JsonObject) -> int:
         """A complete block of an answer that is not streamed: its index."""
         item = self._protocol.item_of_block(value, "assistant")
-        self._given.append(_Given(item.kind, item.anchor, settled=GivenBlock(item.kind, item.anchor, item.text)))
+        self._given.append(
+            _Given(item.kind, item.anchor, settled=GivenBlock(item.kind, item.anchor, item.text))
+        )
         return len(self._given) - 1
 
     def other(self, event: Other) -> bytes:

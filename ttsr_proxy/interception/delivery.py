@@ -78,7 +78,11 @@ class Delivery:
                 elif isinstance(held.event, BlockDelta):
                     start = held.end - len(held.event.text)
                     if start < at:
-                        out.append(self._client.part_of(held.event, block.client_index, held.event.text[: at - start]))
+                        out.append(
+                            self._client.part_of(
+                                held.event, block.client_index, held.event.text[: at - start]
+                            )
+                        )
                     break
         self._queue.clear()
         return b"".join(out)
@@ -130,9 +134,17 @@ class Delivery:
                 block.begun = True
                 return closing + data
             case BlockDelta():
-                return client.other(Other(event.raw)) if block is None else client.delta(event, block.client_index)
+                return (
+                    client.other(Other(event.raw))
+                    if block is None
+                    else client.delta(event, block.client_index)
+                )
             case BlockEnded():
-                return client.other(Other(event.raw)) if block is None else client.end_block(event, block.client_index)
+                return (
+                    client.other(Other(event.raw))
+                    if block is None
+                    else client.end_block(event, block.client_index)
+                )
             case Other():
                 return client.other(event)
             case ResponseEnding() | ResponseEnded():

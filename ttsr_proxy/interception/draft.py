@@ -107,7 +107,7 @@ class Draft:
         if self.form == "reminded":
             append_to_user(items, [self._item(block) for block in self._tail_blocks()])
             for block in self._turns():
-                items.append(self._protocol.item_of_block(block.value, _role(block)))
+                items.append(self._protocol.item_of_block(block.value, block.role))
         return tuple(items) if not self.without_thinking else self._protocol.without_thinking(items)
 
     def replace_place(self, place: Place) -> None:
@@ -173,7 +173,3 @@ class Draft:
 
     def _item(self, block: JsonObject) -> HistoryItem:
         return self._protocol.item_of_block(block, "user")
-
-
-def _role(block: ShadowBlock) -> Literal["user", "assistant"]:
-    return "user" if block.role == "user" else "assistant"

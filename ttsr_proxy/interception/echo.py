@@ -21,7 +21,10 @@ class Exemptions:
 
     def __init__(self, reminders: Iterable[str]) -> None:
         self._lines = {
-            stripped for text in reminders for line in text.splitlines() if len(stripped := line.strip()) >= MIN_LINE
+            stripped
+            for text in reminders
+            for line in text.splitlines()
+            if len(stripped := line.strip()) >= MIN_LINE
         }
 
     def add(self, reminder: str) -> None:

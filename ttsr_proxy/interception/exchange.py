@@ -40,9 +40,10 @@ from ttsr_proxy.interception.echo import Exemptions
 from ttsr_proxy.interception.journal import Journal, log
 from ttsr_proxy.interception.moves import Move, cut_texts, estimate_tokens, fate, keeps, next_move, open_place
 from ttsr_proxy.interception.permission import Permission
-from ttsr_proxy.interception.reminders import Violation, interrupt, reminder
 from ttsr_proxy.interception.remembering import Remembering
+from ttsr_proxy.interception.reminders import Violation, interrupt, reminder
 from ttsr_proxy.interception.setup import Setup
+from ttsr_proxy.interrupts.record import InterruptRecord
 from ttsr_proxy.jsontext import JsonObject
 from ttsr_proxy.protocols.events import (
     BlockDelta,
@@ -55,7 +56,6 @@ from ttsr_proxy.protocols.events import (
     ResponseStarted,
     StreamFailed,
 )
-from ttsr_proxy.rules.model import Rule
 from ttsr_proxy.sessions.record import PendingReminder, ShadowBlock
 from ttsr_proxy.sessions.shadow import restore
 from ttsr_proxy.sessions.store import Unfinished
@@ -187,7 +187,11 @@ class Exchange:
             if self._interrupted:
                 error = self._setup.protocol.error_object(502, "the retry's answer cannot be read")
                 return self._retry_failed(error, now, Reply(status, body), "the answer is no message")
-            return [Note("not_inspected", {"reason": "the answer is no message"}), Reply(status, body), Finish()]
+            return [
+                Note("not_inspected", {"reason": "the answer is no message"}),
+                Reply(status, body),
+                Finish(),
+            ]
         attempt.whole_body = (status, body)
         attempt.inbox.extend(events)
         return self._run(now)
@@ -220,7 +224,9 @@ class Exchange:
         found: list[BlockMatch] = []
         for (block, view), hits in zip(jobs, results, strict=True):
             if hits is None:
-                actions.append(Note("not_inspected", {"reason": "ast-grep did not answer", "tool": block.start.tool}))
+                actions.append(
+                    Note("not_inspected", {"reason": "ast-grep did not answer", "tool": block.start.tool})
+                )
             else:
                 found.extend(block.apply_ast(view, hits))
         if jobs:
@@ -253,7 +259,9 @@ class Exchange:
             return [AbortAttempt()]
         actions: list[Action] = [AbortAttempt()]
         if self._client.given:
-            actions.append(Save(self._memory.record(self._left_blocks(), self._pending(), now=now, final=True)))
+            actions.append(
+                Save(self._memory.record(self._left_blocks(), self._pending(), now=now, final=True))
+            )
         return [*actions, self._unfinished(now)]
 
     @property
@@ -361,6 +369,7 @@ class Exchange:
         actions += [
             Note("condition_muted", {"rule": rule, "pattern": pattern}) for rule, pattern in block.muted()
         ]
+        actions += [Note("not_inspected", {"reason": reason}) for reason in block.not_inspected()]
         jobs = block.ast_jobs()
         if not jobs:
             block.cleared = True
@@ -403,7 +412,11 @@ class Exchange:
             return actions
         actions += self._release(now)
         if self._interrupted:
-            return [*actions, AbortAttempt(), *self._retry_failed(event.error, now, None, "upstream reported an error")]
+            return [
+                *actions,
+                AbortAttempt(),
+                *self._retry_failed(event.error, now, None, "upstream reported an error"),
+            ]
         return [*actions, *self._send(event.raw, now)]
 
     def _closed(self, attempt: Attempt, now: float) -> list[Action]:
@@ -422,7 +435,9 @@ class Exchange:
             return [*actions, *self._retry_failed(error, now, None, reason)]
         actions += self._log_noticed()
         if self._client.given:
-            actions.append(Save(self._memory.record(self._left_blocks(), self._pending(), now=now, final=True)))
+            actions.append(
+                Save(self._memory.record(self._left_blocks(), self._pending(), now=now, final=True))
+            )
         self._over = True
         return [*actions, self._unfinished(now), Finish(broken=reason != "end")]
 
@@ -510,7 +525,9 @@ class Exchange:
         actions += self._log_noticed()
         if move == "truncate":
             reminder_text = interrupt(violations)
-            pending = self._log_interrupt(found, violations, block, attempt, "truncated", reminder_text, shown, now)
+            pending = self._log_interrupt(
+                found, violations, block, attempt, "truncated", reminder_text, shown, now
+            )
             return [*actions, *pending, *self._truncate(attempt, now)]
         keep = keeps(found, setup.settings)
         delivered = (
@@ -528,7 +545,9 @@ class Exchange:
         else:
             self._draft.replace_place(place)
         self._exempt.add(place.reminder)
-        actions += self._log_interrupt(found, violations, block, attempt, "interrupted", place.reminder, shown, now)
+        actions += self._log_interrupt(
+            found, violations, block, attempt, "interrupted", place.reminder, shown, now
+        )
         return [*actions, self._start_attempt()]
 
     def _cut(self, attempt: Attempt, block: WatchedBlock, at: int, now: float) -> bytes:
@@ -589,8 +608,10 @@ class Exchange:
         shown: int,
         now: float,
     ) -> list[Action]:
-        wasted = (attempt.usage.input_tokens or 0 if attempt.usage else 0) + estimate_tokens(attempt.received_chars)
-        records = []
+        wasted = (attempt.usage.input_tokens or 0 if attempt.usage else 0) + estimate_tokens(
+            attempt.received_chars
+        )
+        records: list[InterruptRecord] = []
         for one, violation in zip(found, violations, strict=True):
             record = self._journal.entry(
                 one,
@@ -648,7 +669,14 @@ class Exchange:
                     )
                 )
             record = self._journal.entry(
-                one.found, one.block, where, one.at, action=action, outcome=outcome, detail=one.detail, injected=injected
+                one.found,
+                one.block,
+                where,
+                one.at,
+                action=action,
+                outcome=outcome,
+                detail=one.detail,
+                injected=injected,
             )
             records.append(record)
             if one.decision == "remind":
@@ -689,7 +717,10 @@ class Exchange:
         bound = any(item.kind == "thinking" for item in draft.items())
         if bound and error is not None and protocol.is_binding_error(error):
             draft.without_thinking = True
-            return [Note("request_refused", {"form": draft.form, "next": "without thinking"}), self._start_attempt()]
+            return [
+                Note("request_refused", {"form": draft.form, "next": "without thinking"}),
+                self._start_attempt(),
+            ]
         if draft.form != "client" and draft.translated and not bound:
             draft.form = "client"
             return [Note("request_refused", {"form": "translated", "next": "client"}), self._start_attempt()]
@@ -729,7 +760,8 @@ class Exchange:
 
     def _refusal_error(self, rule: str) -> JsonObject:
         return self._setup.protocol.error_object(
-            400, f"ttsr-proxy stopped this answer: it kept breaking the rule {rule!r} and the rule's budget is spent"
+            400,
+            f"ttsr-proxy stopped this answer: it kept breaking the rule {rule!r} and the rule's budget is spent",
         )
 
     # Bytes for the client, and what has to be remembered of them.

@@ -96,7 +96,8 @@ class Journal:
     def retried(self, now: float) -> list[UpdateLog]:
         """The retry's first content arrived: the time that the interrupts cost is known."""
         return [
-            UpdateLog(log_id, {"seconds_added": round(now - since, 3)}) for log_id, (_, since) in self._open.items()
+            UpdateLog(log_id, {"seconds_added": round(now - since, 3)})
+            for log_id, (_, since) in self._open.items()
         ]
 
     def settled(self, outcome: Outcome, *, correction: str = "", detail: str = "") -> list[UpdateLog]:

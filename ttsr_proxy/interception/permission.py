@@ -64,7 +64,9 @@ class Permission:
             kinds = self._families.family_of(event.tool or "").kinds
         else:
             source, kinds = event.kind, frozenset((None,))
-        found = (rule for kind in kinds for rule in self._ruleset.reaching(source, tool=event.tool, kind=kind))
+        found = (
+            rule for kind in kinds for rule in self._ruleset.reaching(source, tool=event.tool, kind=kind)
+        )
         rules = {rule.name: rule for rule in found}
         if not rules:
             return _NOWHERE

@@ -36,7 +36,9 @@ class Remembering:
         texts = []
         for record in self._setup.recalled.chain:
             texts += [str(block.get("text", "")) for block in record.tail]
-            texts += [str(b.value.get("text", "")) for b in record.produced if b.role == "user" and b.kind == "text"]
+            texts += [
+                str(b.value.get("text", "")) for b in record.produced if b.role == "user" and b.kind == "text"
+            ]
         return tuple(texts)
 
     @property

@@ -9,9 +9,6 @@ from xml.sax.saxutils import quoteattr
 
 from ttsr_proxy.rules.model import Rule
 
-MAX_REMINDER_BYTES = 1024
-"""Longer `reminder` texts are not used; the rule's content is."""
-
 Fate: TypeAlias = Literal["withheld", "not executed", "cut", "delivered", "handed over"]
 """What became of the output that broke the rule.
 
@@ -54,17 +51,9 @@ def reminder(violation: Violation) -> str:
     return _element("system-reminder", violation)
 
 
-def rule_text(rule: Rule) -> str:
-    """What is injected for a rule: its `reminder` if it has a usable one, else its content."""
-    short = (rule.reminder or "").strip()
-    if short and len(short.encode("utf-8", "replace")) <= MAX_REMINDER_BYTES:
-        return short
-    return rule.content.strip()
-
-
 def _element(tag: str, violation: Violation) -> str:
     rule = violation.rule
-    body = rule_text(rule).replace(f"</{tag}", f"&lt;/{tag}")
+    body = rule.reminder_text.replace(f"</{tag}", f"&lt;/{tag}")
     attributes = f"rule={quoteattr(rule.name)} path={quoteattr(violation.rule_path)}"
     parts = [f'<{tag} reason="rule_violation" {attributes}>', _story(violation)]
     if body:
@@ -75,7 +64,11 @@ def _element(tag: str, violation: Violation) -> str:
 
 def _story(violation: Violation) -> str:
     what = _what(violation)
-    again = f" This rule has now been broken {violation.times} times in this answer." if violation.times > 1 else ""
+    again = (
+        f" This rule has now been broken {violation.times} times in this answer."
+        if violation.times > 1
+        else ""
+    )
     match violation.fate:
         case "withheld":
             return (

@@ -131,6 +131,5 @@ def _best(candidates: Sequence[ResponseRecord], preferred: Sequence[ResponseReco
 
 def given_prose(given: Sequence[GivenBlock]) -> str:
     """The comparable prose of what a client was given."""
-    from ttsr_proxy.sessions.echoes import join_prose
 
     return join_prose(block.text for block in given if block.kind == "text")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ttsr_proxy.jsontext import JsonObject
-from ttsr_proxy.protocols.history import ItemKind
+from ttsr_proxy.protocols.history import ItemKind, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class GivenBlock:
 class ShadowBlock:
     """One block of the conversation as upstream has it."""
 
-    role: str
+    role: Role
     kind: ItemKind
     value: JsonObject
     given: int | None

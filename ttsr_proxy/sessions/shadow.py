@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ttsr_proxy.jsontext import JsonObject, decode_object
-from ttsr_proxy.protocols.history import HistoryItem
+from ttsr_proxy.protocols.history import HistoryItem, Role
 from ttsr_proxy.sessions.recall import Recalled
 from ttsr_proxy.sessions.record import ResponseRecord
 
-ItemOf: TypeAlias = Callable[[JsonObject, str], HistoryItem]
+ItemOf: TypeAlias = Callable[[JsonObject, Role], HistoryItem]
 """A protocol's way to make an item of a block and a role."""
 
 KeepMarks: TypeAlias = Callable[[JsonObject, JsonObject], JsonObject]

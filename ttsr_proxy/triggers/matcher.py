@@ -86,6 +86,11 @@ class StreamMatcher:
         self._safe = max(self._safe, limit)
         return self._safe
 
+    def begin_at(self, place: int) -> None:
+        """Before any text: no match may start before this character of the block."""
+        for scan in self._scans:
+            scan.begin_at(place)
+
     def feed(self, delta: str) -> tuple[Match, ...]:
         """Add text; the matches that it settles, by start and then rule order."""
         if self._closed:

@@ -1,0 +1,1 @@
+"""The aiohttp application: the proxy route and the proxy's own endpoints."""

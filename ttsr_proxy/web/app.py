@@ -1,0 +1,87 @@
+"""The application: routes and the life of what they share."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from aiohttp import web
+
+from ttsr_proxy.config import Settings
+from ttsr_proxy.toolcalls.families import FamilyTable
+from ttsr_proxy.triggers.inventory import ProjectCatalog
+from ttsr_proxy.web import log_api, proxy
+from ttsr_proxy.web.ast_worker import AstWorker
+from ttsr_proxy.web.keys import PARTS, Parts, Project
+from ttsr_proxy.web.stores import Stores
+from ttsr_proxy.web.upstream import UpstreamClient
+
+SWEEP_SECONDS = 3600.0
+"""How often retention is applied."""
+
+ENDPOINTS = (
+    ("GET", "/healthz", "200 as long as the process answers"),
+    ("GET", "/readyz", "200 when requests can be served, 503 with the reason when the store cannot be used"),
+    ("GET", "/ttsr/api/interrupts", "the interrupt log, as pages or as a live feed"),
+    ("GET", "/ttsr/api/interrupts/{id}", "one record of the interrupt log"),
+)
+"""The proxy's own endpoints. Every other path goes upstream."""
+
+
+def create_app(settings: Settings) -> web.Application:
+    """The proxy as an aiohttp application. Raises ToolFamilyError for a wrong row under `ttsr.toolFamilies`."""
+    families = {project.name: _families(project.ttsr.tool_families) for project in settings.projects}
+    # No limit of ours on bodies: long contexts and images are the client's business.
+    app = web.Application(client_max_size=0)
+
+    async def parts(app: web.Application) -> AsyncIterator[None]:
+        shared = Parts(
+            settings=settings,
+            projects={
+                project.name: Project(project, ProjectCatalog(project), families[project.name])
+                for project in settings.projects
+            },
+            upstream=UpstreamClient(),
+            stores=Stores(settings.state),
+            ast=AstWorker(),
+        )
+        app[PARTS] = shared
+        await shared.stores.open()
+        sweeper = asyncio.create_task(_sweep(shared))
+        yield
+        sweeper.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await sweeper
+        shared.ast.close()
+        await shared.upstream.close()
+        await shared.stores.close()
+
+    app.cleanup_ctx.append(parts)
+    app.router.add_get("/healthz", _health)
+    app.router.add_get("/readyz", _ready)
+    app.router.add_get("/ttsr/api/interrupts", log_api.interrupts)
+    app.router.add_get("/ttsr/api/interrupts/{id}", log_api.interrupt)
+    app.router.add_route("*", "/{path:.*}", proxy.handle)
+    return app
+
+
+def _families(rows: tuple[object, ...]) -> FamilyTable:
+    table = FamilyTable.default()
+    return table.with_custom([row for row in rows if isinstance(row, dict)]) if rows else table
+
+
+async def _health(request: web.Request) -> web.Response:
+    return web.json_response({"status": "ok"})
+
+
+async def _ready(request: web.Request) -> web.Response:
+    if request.app[PARTS].stores.healthy:
+        return web.json_response({"status": "ready"})
+    return web.json_response({"status": "degraded", "reason": "the state store cannot be used"}, status=503)
+
+
+async def _sweep(parts: Parts) -> None:
+    while True:
+        await parts.stores.sweep(parts.settings.retention)
+        await asyncio.sleep(SWEEP_SECONDS)

@@ -1,0 +1,258 @@
+"""Carries out what an exchange says: the thin, dull part between it and the sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+from aiohttp import web
+from multidict import CIMultiDict
+
+from ttsr_proxy.interception.actions import (
+    AbortAttempt,
+    Action,
+    CheckAst,
+    Finish,
+    LeaveUnfinished,
+    Log,
+    Note,
+    Relay,
+    Reply,
+    Save,
+    Send,
+    StartAttempt,
+    UpdateLog,
+)
+from ttsr_proxy.interception.exchange import Exchange
+from ttsr_proxy.web.ast_worker import AstWorker
+from ttsr_proxy.web.headers import to_client
+from ttsr_proxy.web.passthrough import relay
+from ttsr_proxy.web.stores import Stores
+from ttsr_proxy.web.upstream import MAX_ERROR_BYTES, UpstreamAnswer, UpstreamClient, UpstreamLost
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where an exchange's attempts go."""
+
+    method: str
+    url: str
+    headers: CIMultiDict[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """By what a client's retry of this request is recognised; `known` if this is one."""
+
+    tenant: str | None
+    key: str
+    known: bool
+
+
+class Driver:
+    """Runs one exchange to its end. Cancelling `run` (the client left) closes the upstream call at once."""
+
+    def __init__(
+        self,
+        request: web.Request,
+        exchange: Exchange,
+        target: Target,
+        upstream: UpstreamClient,
+        stores: Stores,
+        ast: AstWorker,
+        retry: Retry,
+    ) -> None:
+        self._request = request
+        self._exchange = exchange
+        self._target = target
+        self._upstream = upstream
+        self._stores = stores
+        self._ast = ast
+        self._retry = retry
+        self._actions: deque[Action] = deque()
+        self._answer: UpstreamAnswer | None = None
+        self._response: web.StreamResponse | None = None
+        self._pending: asyncio.Task[Callable[[float], list[Action]]] | None = None
+        self._left_unfinished = False
+        self._finished = False
+
+    async def run(self) -> web.StreamResponse:
+        """The finished response."""
+        try:
+            self._actions.extend(self._exchange.start(time.monotonic()))
+            await self._act()
+            while not self._finished:
+                await self._wait()
+                await self._act()
+        except (asyncio.CancelledError, ConnectionError):
+            # The client left. What it was given is still remembered, whatever happens to this task.
+            await asyncio.shield(self._abandon())
+            raise
+        finally:
+            self._close_upstream()
+        if self._retry.known and not self._left_unfinished and self._retry.tenant is not None:
+            await self._stores.drop_unfinished(self._retry.tenant, self._retry.key)
+        assert self._response is not None
+        return self._response
+
+    async def _wait(self) -> None:
+        """The next thing that happens: upstream speaks, or the exchange's time has come."""
+        assert self._pending is not None
+        deadline = self._exchange.deadline
+        timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
+        done, _ = await asyncio.wait({self._pending}, timeout=timeout)
+        now = time.monotonic()
+        if not done:
+            self._actions.extend(self._exchange.tick(now))
+            return
+        happened = self._pending.result()
+        self._pending = None
+        self._actions.extend(happened(now))
+
+    async def _act(self) -> None:
+        while self._actions:
+            await self._do(self._actions.popleft())
+        if self._pending is None and not self._finished and self._answer is not None:
+            self._pending = asyncio.create_task(self._read(self._answer))
+
+    async def _do(self, action: Action) -> None:
+        match action:
+            case Send(data):
+                await self._send(data)
+            case StartAttempt(body, delay):
+                self._close_upstream()
+                self._pending = asyncio.create_task(self._call(body, delay))
+            case AbortAttempt():
+                self._close_upstream()
+            case CheckAst(jobs):
+                results = await self._ast.run(jobs)
+                self._actions.extend(self._exchange.ast_checked(results, time.monotonic()))
+            case Save(record):
+                await self._stores.save(record)
+            case Log(records):
+                await self._stores.log(records)
+            case UpdateLog(record_id, changes):
+                await self._stores.update_log(record_id, changes)
+            case LeaveUnfinished(left):
+                self._left_unfinished = True
+                if self._retry.tenant is not None:
+                    await self._stores.put_unfinished(self._retry.tenant, self._retry.key, left)
+            case Note(event, fields):
+                _log.info(event, exchange=self._exchange.id, **fields)
+            case Reply():
+                await self._reply(action)
+            case Relay():
+                assert self._answer is not None
+                self._response = await relay(self._request, self._answer)
+                self._finished = True
+            case Finish(broken):
+                await self._finish(broken)
+
+    # Upstream.
+
+    async def _call(self, body: bytes, delay: float) -> Callable[[float], list[Action]]:
+        if delay:
+            await asyncio.sleep(delay)
+        target, exchange = self._target, self._exchange
+        try:
+            answer = await self._upstream.call(target.method, target.url, target.headers, body)
+            self._answer = answer
+            headers = answer.headers
+            if answer.status != 200:
+                if int(headers.get("content-length") or 0) > MAX_ERROR_BYTES:
+                    return lambda now: exchange.attempt_uninspectable("an error of unusual size", now)
+                refused = await answer.read_all()
+                after = _retry_after(headers.get("retry-after"))
+                return lambda now: exchange.attempt_refused(answer.status, refused, after, now)
+            encoding = headers.get("content-encoding", "identity")
+            if encoding != "identity":
+                return lambda now: exchange.attempt_uninspectable(
+                    f"the answer is compressed ({encoding})", now
+                )
+            kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind == "text/event-stream":
+                return lambda now: exchange.attempt_answered(answer.request_id, now)
+            if kind.endswith("json"):
+                whole = await answer.read_all()
+
+                def answered(now: float) -> list[Action]:
+                    before = exchange.attempt_answered(answer.request_id, now)
+                    return [*before, *exchange.body(answer.status, whole, now)]
+
+                return answered
+            return lambda now: exchange.attempt_uninspectable(f"the answer is {kind or 'of no type'}", now)
+        except UpstreamLost as lost:
+            reason = str(lost)
+            return lambda now: exchange.attempt_lost(reason, now)
+
+    async def _read(self, answer: UpstreamAnswer) -> Callable[[float], list[Action]]:
+        exchange = self._exchange
+        try:
+            piece = await answer.read_piece()
+        except UpstreamLost as lost:
+            reason = str(lost)
+            return lambda now: exchange.attempt_lost(reason, now)
+        if not piece:
+            return exchange.attempt_ended
+        return lambda now: exchange.data(piece, now)
+
+    def _close_upstream(self) -> None:
+        if self._pending is not None:
+            self._pending.cancel()
+            self._pending = None
+        if self._answer is not None:
+            self._answer.close()
+
+    # The client.
+
+    async def _send(self, data: bytes) -> None:
+        if self._response is None:
+            assert self._answer is not None
+            self._response = web.StreamResponse(
+                status=self._answer.status,
+                headers=to_client(self._answer.response.raw_headers, length_changes=True),
+            )
+            await self._response.prepare(self._request)
+        await self._response.write(data)
+
+    async def _reply(self, reply: Reply) -> None:
+        if reply.headers is not None or self._answer is None:
+            headers = CIMultiDict(reply.headers or ())
+        else:
+            headers = to_client(self._answer.response.raw_headers, length_changes=True)
+        self._response = web.Response(status=reply.status, body=reply.body, headers=headers)
+
+    async def _finish(self, broken: bool) -> None:
+        self._finished = True
+        if broken and self._request.transport is not None and self._response is not None:
+            self._request.transport.abort()
+        elif self._response is not None and not isinstance(self._response, web.Response):
+            await self._response.write_eof()
+
+    async def _abandon(self) -> None:
+        self._close_upstream()
+        self._actions.clear()
+        for action in self._exchange.client_gone(time.monotonic()):
+            if not isinstance(action, Send | Reply | Finish | StartAttempt):
+                await self._do(action)
+
+
+def _retry_after(value: str | None) -> float | None:
+    """Seconds of a `Retry-After` header (RFC 9110 section 10.2.3); None without a usable one."""
+    if not value:
+        return None
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    except ValueError:
+        return None

@@ -1,0 +1,48 @@
+"""Where the application keeps its parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from ttsr_proxy.config import ProjectSettings, Settings
+from ttsr_proxy.toolcalls.families import FamilyTable
+from ttsr_proxy.triggers.inventory import ProjectCatalog
+from ttsr_proxy.web.ast_worker import AstWorker
+from ttsr_proxy.web.stores import Stores
+from ttsr_proxy.web.upstream import UpstreamClient
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project as it is served: its settings and its rules, which may change at any time."""
+
+    settings: ProjectSettings
+    catalog: ProjectCatalog
+    families: FamilyTable
+
+
+@dataclass(slots=True)
+class Parts:
+    """Everything that the handlers share."""
+
+    settings: Settings
+    projects: dict[str, Project]
+    upstream: UpstreamClient
+    stores: Stores
+    ast: AstWorker
+    inspected: int = 0
+    """Requests whose answers went through the matchers."""
+    not_inspected: dict[str, int] = field(default_factory=dict)
+    """Other requests, by reason."""
+
+    @property
+    def default(self) -> Project:
+        return self.projects[self.settings.projects[0].name]
+
+    def count_not_inspected(self, reason: str) -> None:
+        self.not_inspected[reason] = self.not_inspected.get(reason, 0) + 1
+
+
+PARTS = web.AppKey("parts", Parts)

@@ -1,0 +1,255 @@
+"""The proxy route: which requests are inspected, and everything else as it came."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+import zlib
+from dataclasses import dataclass
+
+import structlog
+from aiohttp import web
+
+from ttsr_proxy.config import TtsrSettings, join_upstream
+from ttsr_proxy.interception.draft import Draft
+from ttsr_proxy.interception.exchange import Exchange
+from ttsr_proxy.interception.setup import Requester, Setup
+from ttsr_proxy.jsontext import canonical
+from ttsr_proxy.protocols.anthropic import ANTHROPIC
+from ttsr_proxy.protocols.protocol import WireProtocol
+from ttsr_proxy.protocols.request import ApiRequest
+from ttsr_proxy.sessions.identity import Identity, identify
+from ttsr_proxy.sessions.shadow import restore
+from ttsr_proxy.web.driver import Driver, Retry, Target
+from ttsr_proxy.web.headers import credential, lower_case, to_upstream
+from ttsr_proxy.web.keys import PARTS, Parts, Project
+from ttsr_proxy.web.passthrough import relay
+from ttsr_proxy.web.upstream import UpstreamLost
+
+PROTOCOLS: tuple[WireProtocol, ...] = (ANTHROPIC,)
+
+_OPENAI_PATHS = ("/chat/completions", "/completions", "/responses", "/embeddings")
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """A request's place: its project and the path that upstream knows."""
+
+    project: Project
+    path: str
+    path_qs: str
+
+
+async def handle(request: web.Request) -> web.StreamResponse:
+    """Any request that is not for one of the proxy's own endpoints."""
+    parts = request.app[PARTS]
+    route = _route(request, parts)
+    if route is None:
+        return _no_such_project(request)
+    if request.headers.get("upgrade", "").lower() == "websocket":
+        # Clients that would rather speak WebSocket fall back to HTTP at once on this answer.
+        parts.count_not_inspected("websocket")
+        return web.json_response(
+            {
+                "error": {
+                    "type": "invalid_request_error",
+                    "message": "use HTTP: WebSocket is not supported here",
+                }
+            },
+            status=426,
+            headers={"Upgrade": "HTTP/1.1"},
+        )
+    if request.method == "POST":
+        path = route.path.rstrip("/")
+        for protocol in PROTOCOLS:
+            if path.endswith(protocol.counting_paths):
+                return await _count_tokens(request, parts, route, protocol)
+            if path.endswith(protocol.paths):
+                return await _inspect(request, parts, route, protocol)
+    parts.count_not_inspected("other endpoint")
+    return await _pass(request, parts, route, None)
+
+
+def _route(request: web.Request, parts: Parts) -> _Route | None:
+    path, path_qs = request.rel_url.raw_path, request.raw_path
+    if not path.startswith("/p/"):
+        return _Route(parts.default, path, path_qs)
+    name = path[3:].partition("/")[0]
+    project = parts.projects.get(name)
+    if project is None:
+        return None
+    prefix = len("/p/") + len(name)
+    return _Route(project, path[prefix:] or "/", path_qs[prefix:] or "/")
+
+
+def _no_such_project(request: web.Request) -> web.Response:
+    name = request.rel_url.raw_path[3:].partition("/")[0]
+    error = ANTHROPIC.error_object(404, f"ttsr-proxy serves no project {name!r}")
+    return web.Response(status=404, body=ANTHROPIC.error_body(error), content_type="application/json")
+
+
+async def _inspect(
+    request: web.Request, parts: Parts, route: _Route, protocol: WireProtocol
+) -> web.StreamResponse:
+    headers = lower_case(request.raw_headers)
+    sent = await request.read()
+    raw = _decoded(sent, headers.get("content-encoding", ""))
+    api = protocol.read_request(raw, headers) if raw is not None else None
+    if api is None or raw is None:
+        reason = (
+            "the request body cannot be read"
+            if raw is not None
+            else "unknown content encoding of the request"
+        )
+        parts.count_not_inspected(reason)
+        _log.info("not_inspected", reason=reason, path=route.path)
+        return await _pass(request, parts, route, sent)
+    project = route.project
+    ttsr = project.settings.ttsr
+    who = identify(headers, api.body, path=route.path)
+    rules = project.catalog.current()
+    ruleset = rules.ruleset.for_agent(who.agent)
+    tenant = await parts.stores.tenant(credential(headers), project.settings.name)
+    recalled = await parts.stores.recall(tenant, api.items, protocol.chain_text, prefill=api.prefill)
+    if not ruleset.rules and not recalled.hidden:
+        parts.count_not_inspected("no rule watches the stream" if ttsr.enabled else "matching is off")
+        return await _pass(request, parts, route, sent)
+    parts.inspected += 1
+    key = _request_key(api, who)
+    left = await parts.stores.take_unfinished(tenant, key)
+    setup = Setup(
+        protocol=protocol,
+        request=api,
+        raw=raw,
+        recalled=recalled,
+        ruleset=ruleset,
+        families=project.families,
+        settings=ttsr,
+        requester=_requester(project, who, tenant, ttsr),
+        left=left,
+        new_id=_new_id,
+        rule_path=rules.shown_path,
+        wall_offset=time.time() - time.monotonic(),
+    )
+    driver = Driver(
+        request,
+        Exchange(setup),
+        Target(
+            "POST",
+            _upstream_url(parts, route, headers),
+            to_upstream(request.raw_headers, decoded=raw is not sent),
+        ),
+        parts.upstream,
+        parts.stores,
+        parts.ast,
+        Retry(tenant, key, left is not None),
+    )
+    return await driver.run()
+
+
+def _requester(project: Project, who: Identity, tenant: str | None, ttsr: TtsrSettings) -> Requester:
+    return Requester(
+        tenant=tenant or "",
+        project=project.settings.name,
+        project_root=str(project.settings.path),
+        session=f"{who.session}/{who.agent}" if who.session and who.agent != "main" else who.session,
+        client=who.client,
+        agent=who.agent,
+        keepalive_active=who.keepalive_active,
+        observed=who.helper if ttsr.observe_helpers else None,
+    )
+
+
+async def _count_tokens(
+    request: web.Request, parts: Parts, route: _Route, protocol: WireProtocol
+) -> web.StreamResponse:
+    """Counted over the history that upstream knows, hidden parts included."""
+    parts.count_not_inspected("token counting")
+    headers = lower_case(request.raw_headers)
+    sent = await request.read()
+    raw = _decoded(sent, headers.get("content-encoding", ""))
+    api = protocol.read_request(raw, headers) if raw is not None else None
+    if api is None or raw is None:
+        return await _pass(request, parts, route, sent)
+    tenant = await parts.stores.tenant(credential(headers), route.project.settings.name)
+    recalled = await parts.stores.recall(tenant, api.items, protocol.chain_text, prefill=api.prefill)
+    history = restore(api.items, recalled, protocol.item_of_block, protocol.keep_marks)
+    draft = Draft(
+        protocol, api, protocol.strip_marks(history), (), without_thinking=recalled.without_thinking
+    )
+    body = draft.body(raw)
+    return await _pass(request, parts, route, sent if body is raw else body, decoded=body is not raw)
+
+
+async def _pass(
+    request: web.Request, parts: Parts, route: _Route, body: bytes | None, *, decoded: bool = False
+) -> web.StreamResponse:
+    """Forward a request untouched; `body` if it was already read, else it is streamed through."""
+    headers = lower_case(request.raw_headers)
+    upstream_headers = to_upstream(request.raw_headers, decoded=decoded)
+    if "accept-encoding" in headers:
+        upstream_headers["Accept-Encoding"] = headers["accept-encoding"]
+    else:
+        del upstream_headers["Accept-Encoding"]
+    stream = None
+    if body is None and request.can_read_body:
+        stream = request.content
+        if "content-length" in headers:
+            upstream_headers["Content-Length"] = headers["content-length"]
+    try:
+        answer = await parts.upstream.call(
+            request.method,
+            _upstream_url(parts, route, headers),
+            upstream_headers,
+            stream if body is None else body,
+        )
+    except UpstreamLost as lost:
+        error = ANTHROPIC.error_object(502, str(lost))
+        return web.Response(status=502, body=ANTHROPIC.error_body(error), content_type="application/json")
+    return await relay(request, answer)
+
+
+def _upstream_url(parts: Parts, route: _Route, headers: dict[str, str]) -> str:
+    upstreams = parts.settings.upstreams
+    path = route.path.rstrip("/")
+    openai = path.endswith(_OPENAI_PATHS) or (
+        "authorization" in headers
+        and "anthropic-version" not in headers
+        and path.startswith("/v1")
+        and not path.endswith((*ANTHROPIC.paths, *ANTHROPIC.counting_paths))
+    )
+    return join_upstream(upstreams.openai if openai else upstreams.anthropic, route.path_qs)
+
+
+def _decoded(body: bytes, encoding: str) -> bytes | None:
+    """The body without its content encoding; None for one that cannot be taken off."""
+    match encoding.strip().lower():
+        case "" | "identity":
+            return body
+        case "gzip" | "x-gzip":
+            window = zlib.MAX_WBITS | 16
+        case "deflate":
+            window = zlib.MAX_WBITS
+        case _:
+            return None
+    try:
+        return zlib.decompress(body, window)
+    except zlib.error:
+        return None
+
+
+def _request_key(api: ApiRequest, who: Identity) -> str:
+    """Equal for a client's retry of the same request: clients also retry what was streamed without streaming."""
+    body = {key: value for key, value in api.body.items() if key != "stream"}
+    digest = hashlib.blake2b(digest_size=20)
+    for part in (who.session or "", who.agent, canonical(body)):
+        digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
+    return digest.hexdigest()
+
+
+def _new_id() -> str:
+    """Sortable by time, unguessable."""
+    return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(8)}"

@@ -1,0 +1,72 @@
+"""Running the application on a socket until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+
+import structlog
+from aiohttp import web
+
+from ttsr_proxy.config import Settings
+from ttsr_proxy.web.app import create_app
+
+DRAIN_SECONDS = 60.0
+"""How long running responses may take to finish after SIGTERM; a second signal ends the wait."""
+
+_log = structlog.get_logger()
+
+
+def make_runner(app: web.Application, *, drain_seconds: float = DRAIN_SECONDS) -> web.AppRunner:
+    """A runner with the settings that the proxy relies on.
+
+    A handler is cancelled when its client leaves, so that the upstream call ends with it; bodies are handed
+    on as they came.
+    """
+    return web.AppRunner(
+        app,
+        handler_cancellation=True,
+        auto_decompress=False,
+        access_log=None,
+        shutdown_timeout=drain_seconds,
+    )
+
+
+def run_server(settings: Settings, ready: Callable[[str], None] | None = None) -> None:
+    """Serve until SIGTERM or SIGINT, then let running responses finish. `ready` gets the URL once it listens.
+
+    Raises OSError when the address cannot be used.
+    """
+    asyncio.run(_serve(settings, ready))
+
+
+async def _serve(settings: Settings, ready: Callable[[str], None] | None) -> None:
+    runner = make_runner(create_app(settings))
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, settings.host, settings.port)
+        await site.start()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        if ready is not None:
+            ready(_url(settings.host, runner))
+        await stop.wait()
+        _log.info("stopping")
+        drained = asyncio.create_task(runner.cleanup())
+        again = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, again.set)
+        hurry = asyncio.create_task(again.wait())
+        await asyncio.wait({drained, hurry}, return_when=asyncio.FIRST_COMPLETED)
+        hurry.cancel()
+    finally:
+        await runner.cleanup()
+
+
+def _url(host: str, runner: web.AppRunner) -> str:
+    port = runner.addresses[0][1]
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{port}"

@@ -1,0 +1,127 @@
+"""The stores as the server uses them: a store that fails is reported and never stops an agent's traffic."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from ttsr_proxy.config import RetentionSettings
+from ttsr_proxy.errors import StoreError
+from ttsr_proxy.interrupts.record import InterruptRecord
+from ttsr_proxy.interrupts.sqlite import SqliteInterruptStore
+from ttsr_proxy.protocols.history import HistoryItem
+from ttsr_proxy.sessions.echoes import ChainText, find_echoes
+from ttsr_proxy.sessions.recall import Recalled, recall
+from ttsr_proxy.sessions.record import ResponseRecord
+from ttsr_proxy.sessions.sqlite import SqliteConversationStore
+from ttsr_proxy.sessions.store import Unfinished
+from ttsr_proxy.sessions.tenant import tenant_key
+
+RETRY_WINDOW_SECONDS = 600.0
+"""How long an unfinished exchange is remembered for the client's retry of it."""
+
+UNDELIVERED_SECONDS = 86_400.0
+"""A reminder that no request has carried for this long is taken to be lost."""
+
+_log = structlog.get_logger()
+
+
+class Stores:
+    """Conversations and interrupt log in one SQLite file. Every method but `interrupts` swallows store errors
+    after reporting them; `healthy` tells whether the last use went well."""
+
+    def __init__(self, path: Path) -> None:
+        self._conversations = SqliteConversationStore(path)
+        self.interrupts = SqliteInterruptStore(path)
+        self._secret: bytes | None = None
+        self.healthy = True
+
+    async def open(self) -> None:
+        try:
+            await self._conversations.open()
+            await self.interrupts.open()
+        except StoreError as error:
+            self._failed("open", error)
+
+    async def close(self) -> None:
+        await self._conversations.close()
+        await self.interrupts.close()
+
+    async def tenant(self, credential: str, project: str) -> str | None:
+        """The key that keeps this credential's conversations apart; None when the store cannot be used."""
+        try:
+            if self._secret is None:
+                self._secret = await self._conversations.tenant_secret()
+        except StoreError as error:
+            self._failed("tenant", error)
+            return None
+        return tenant_key(self._secret, credential, project)
+
+    async def recall(
+        self, tenant: str | None, items: Sequence[HistoryItem], chain_text: ChainText, *, prefill: bool
+    ) -> Recalled:
+        """What is remembered about a request; nothing when the store cannot be used."""
+        if tenant is not None:
+            try:
+                return await recall(self._conversations, tenant, items, chain_text, prefill=prefill)
+            except StoreError as error:
+                self._failed("recall", error)
+        return Recalled(place=find_echoes(items, chain_text, prefill=prefill).place)
+
+    async def save(self, record: ResponseRecord) -> None:
+        try:
+            await self._conversations.save(record)
+            self.healthy = True
+        except StoreError as error:
+            self._failed("save", error)
+
+    async def log(self, records: Sequence[InterruptRecord]) -> None:
+        try:
+            await self.interrupts.add(records)
+        except StoreError as error:
+            self._failed("log", error)
+
+    async def update_log(self, record_id: str, changes: Mapping[str, Any]) -> None:
+        try:
+            await self.interrupts.update(record_id, **changes)
+        except StoreError as error:
+            self._failed("update_log", error)
+
+    async def take_unfinished(self, tenant: str | None, key: str) -> Unfinished | None:
+        if tenant is None:
+            return None
+        try:
+            return await self._conversations.take_unfinished(tenant, key, time.time() - RETRY_WINDOW_SECONDS)
+        except StoreError as error:
+            self._failed("take_unfinished", error)
+            return None
+
+    async def put_unfinished(self, tenant: str, key: str, left: Unfinished) -> None:
+        try:
+            await self._conversations.put_unfinished(tenant, key, left)
+        except StoreError as error:
+            self._failed("put_unfinished", error)
+
+    async def drop_unfinished(self, tenant: str, key: str) -> None:
+        try:
+            await self._conversations.drop_unfinished(tenant, key)
+        except StoreError as error:
+            self._failed("drop_unfinished", error)
+
+    async def sweep(self, retention: RetentionSettings) -> None:
+        """Apply retention to both stores."""
+        now = time.time()
+        oldest = now - retention.days * 86_400
+        try:
+            await self._conversations.sweep(oldest, retention.records)
+            await self.interrupts.sweep(oldest, retention.records, now - UNDELIVERED_SECONDS)
+        except StoreError as error:
+            self._failed("sweep", error)
+
+    def _failed(self, what: str, error: StoreError) -> None:
+        self.healthy = False
+        _log.error("store_failed", doing=what, error=str(error))

@@ -1,0 +1,98 @@
+"""The connection to the model APIs: one call at a time for an exchange, read piece by piece."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable
+from dataclasses import dataclass
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from ttsr_proxy.web.headers import lower_case
+
+CONNECT_SECONDS = 30.0
+"""How long connecting may take. What follows is never time-limited: models think for minutes."""
+
+MAX_ERROR_BYTES = 1 << 20
+"""An error body longer than this passes through unread."""
+
+
+class UpstreamLost(Exception):
+    """The connection failed; the message says how, without credentials or bodies."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamAnswer:
+    """An answer whose headers are there. `body` is read with `read_piece` or `read_all`."""
+
+    response: aiohttp.ClientResponse
+
+    @property
+    def status(self) -> int:
+        return self.response.status
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return lower_case(self.response.raw_headers)
+
+    @property
+    def request_id(self) -> str:
+        headers = self.headers
+        return headers.get("request-id") or headers.get("x-request-id") or ""
+
+    async def read_piece(self) -> bytes:
+        """What has arrived since the last call; empty at the end. Raises UpstreamLost."""
+        try:
+            return await self.response.content.readany()
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise UpstreamLost(_reason(error)) from error
+
+    async def read_all(self) -> bytes:
+        """The whole body. Raises UpstreamLost."""
+        try:
+            return await self.response.read()
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise UpstreamLost(_reason(error)) from error
+
+    def close(self) -> None:
+        """Drop the connection at once, so that upstream stops working."""
+        self.response.close()
+
+
+class UpstreamClient:
+    """All connections of the process. Redirects are never followed: they could carry credentials elsewhere."""
+
+    def __init__(self) -> None:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=("User-Agent", "Accept", "Content-Type"),
+            trust_env=True,
+        )
+
+    async def call(
+        self, method: str, url: str, headers: CIMultiDict[str], body: bytes | AsyncIterable[bytes] | None
+    ) -> UpstreamAnswer:
+        """Send a request and wait for the answer's headers. Raises UpstreamLost."""
+        try:
+            response = await self._session.request(
+                method, URL(url, encoded=True), headers=headers, data=body, allow_redirects=False
+            )
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+            raise UpstreamLost(_reason(error)) from error
+        return UpstreamAnswer(response)
+
+    async def close(self) -> None:
+        await self._session.close()
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, asyncio.TimeoutError):
+        return "connecting to upstream took too long"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"cannot connect to upstream: {error.strerror or type(error.os_error).__name__}"
+    return f"the connection to upstream failed ({type(error).__name__})"

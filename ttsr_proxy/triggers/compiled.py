@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ttsr_proxy.rules.model import Rule
@@ -11,6 +12,8 @@ from ttsr_proxy.triggers.globs import Glob, GlobError, PathNames, compile_glob
 from ttsr_proxy.triggers.jsregex import CompiledCondition, PatternError, compile_condition
 from ttsr_proxy.triggers.match import Source
 from ttsr_proxy.triggers.scope import Scope, parse_scope
+
+_EXTENSION = re.compile(r"[.{,](\w+)(?=[},)]|$)")
 
 
 class RuleRejected(ValueError):
@@ -64,7 +67,7 @@ def compile_rule(rule: Rule) -> CompiledRule:
         raise RuleRejected("has no condition and no astCondition")
     scope, warnings = parse_scope(rule.scope)
     conditions, condition_faults, notes = _compile_conditions(rule.condition or ())
-    ast_patterns, ast_faults, ast_notes = _check_ast(rule.ast_condition or ())
+    ast_patterns, ast_faults, ast_notes = _check_ast(rule.ast_condition or (), _languages(rule))
     faults = (*condition_faults, *ast_faults)
     if not conditions and not ast_patterns:
         raise RuleRejected("; ".join(faults))
@@ -91,7 +94,20 @@ def _compile_conditions(patterns: Sequence[str]) -> tuple[tuple[Condition, ...],
     return tuple(conditions), faults, notes
 
 
-def _check_ast(patterns: Sequence[str]) -> tuple[tuple[str, ...], list[str], list[str]]:
+def _languages(rule: Rule) -> frozenset[str]:
+    """The languages of the file extensions that a rule's globs and scope name; all if they name none."""
+    named = {
+        LANGUAGES[extension]
+        for text in (*(rule.globs or ()), *(rule.scope or ()))
+        for extension in _EXTENSION.findall(text.lower())
+        if extension in LANGUAGES
+    }
+    return frozenset(named or LANGUAGES.values())
+
+
+def _check_ast(
+    patterns: Sequence[str], languages: Collection[str]
+) -> tuple[tuple[str, ...], list[str], list[str]]:
     kept: list[str] = []
     faults: list[str] = []
     notes: list[str] = []
@@ -102,8 +118,11 @@ def _check_ast(patterns: Sequence[str]) -> tuple[tuple[str, ...], list[str], lis
             faults.append(f"astCondition {number} is not used: {error}")
             continue
         kept.append(trimmed)
-        if not any(usable(language, trimmed) for language in dict.fromkeys(LANGUAGES.values())):
-            notes.append(f"astCondition {number} is not one piece of code in any language and never matches")
+        if not any(usable(language, trimmed) for language in languages):
+            notes.append(
+                f"astCondition {number} never matches: it is not one piece of code in any language of the"
+                " rule's files"
+            )
     return tuple(kept), faults, notes
 
 

@@ -132,13 +132,15 @@ class ConditionScan:
             self._group_at[number] = best
             if best < 0:
                 return number
+            self._due = 0
         return len(groups)
 
     def advance(self, text: str, *, force: bool = False) -> Hit | None:
         """Search the text as far as it has come; the hit if the condition has fired.
 
         A start that stays alive over thousands of characters is searched again only when the text has grown
-        in proportion, unless `force`d: the verdict comes later then, never differently.
+        in proportion or a missing literal has come, unless `force`d: the verdict comes later then, never
+        differently.
         """
         length = len(text)
         if self.hit is not None or self.scanned == length or self.muted:

@@ -234,6 +234,7 @@ async def test_a_spent_budget_delivers_the_last_attempt(
     assert answer.texts == [f"{BAD} 3"]
     items = await proxy.interrupts()
     assert [item["action"] for item in items] == ["interrupted", "interrupted", "exhausted"]
+    assert [item["outcome"] for item in items[:2]] == ["violated again", "violated again"]
     await follow_up(agent, upstream)
 
 
@@ -305,6 +306,21 @@ async def test_keep_shows_the_model_its_withheld_call(
     assert result["type"] == "tool_result"
     assert result["is_error"] is True
     assert "not executed" in str(result["content"])
+    await follow_up(agent, upstream)
+
+
+async def test_keep_shows_the_model_a_second_withheld_call(
+    upstream: StrictUpstream, start_proxy: Any, new_agent: Any
+) -> None:
+    """The reminder at the place is replaced; thinking that was signed after the old one cannot stay."""
+    upstream.script(
+        turn(thinking("a"), tool("Write", BAD_WRITE)),
+        turn(thinking("b"), tool("Write", BAD_WRITE)),
+        turn(thinking("c"), tool("Write", CLEAN_WRITE)),
+    )
+    agent = await new_agent(await start_proxy(context_mode="keep"))
+    assert_clean(await agent.say("go"), BAD)
+    assert upstream.refusals == []
     await follow_up(agent, upstream)
 
 

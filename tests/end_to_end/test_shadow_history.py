@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from coding_agent import Agent, Answer, EchoStyle, StreamReader
 from proxy_under_test import Workspace, running_proxy
-from strict_anthropic import BOUND_ELSEWHERE, StrictUpstream, stall, text, thinking, tool, turn
+from strict_anthropic import BOUND_ELSEWHERE, StrictUpstream, redacted, stall, text, thinking, tool, turn
 from ttsr_asserts import assert_clean, interrupts_in, last_user_blocks, roles, texts_of
 
 BAD = "BADWORD"
@@ -258,6 +258,22 @@ async def _read_until(agent: Agent, waiting: Any) -> list[dict[str, Any]]:
             reader.feed(await response.content.readany())
         response.close()
     return copy.deepcopy(answer.blocks)
+
+
+async def test_two_answers_with_cut_thinking_are_told_apart(
+    upstream: StrictUpstream, start_proxy: Any, new_agent: Any
+) -> None:
+    for number in (1, 2, 3):
+        upstream.script(
+            turn(text(f"Words {number}."), thinking(f"half a thought {BAD}"), text("unseen")),
+            turn(redacted(), text(f"Clean {number}.")),
+        )
+    upstream.script(turn(text("Bye.")))
+    agent: Agent = await new_agent(await start_proxy())
+    for word in ("one", "two", "three", "bye"):
+        assert_clean(await agent.say(word), BAD)
+    assert upstream.refusals == []
+    assert len(interrupts_in(upstream.calls[-1])) == 3
 
 
 async def test_a_client_may_drop_the_whole_last_answer(

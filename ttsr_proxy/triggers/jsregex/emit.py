@@ -16,7 +16,7 @@ import regex
 
 from ttsr_proxy.triggers.jsregex import charset
 from ttsr_proxy.triggers.jsregex.charset import Ranges
-from ttsr_proxy.triggers.jsregex.measure import walk
+from ttsr_proxy.triggers.jsregex.measure import size, walk
 from ttsr_proxy.triggers.jsregex.nodes import (
     Alt,
     Backref,
@@ -31,6 +31,10 @@ from ttsr_proxy.triggers.jsregex.nodes import (
     Start,
     WordBoundary,
 )
+
+MAX_SIZE = 100_000
+"""The engine writes loops out: `a{100000}` takes 30 ms to compile, and a larger count all memory."""
+TOO_LARGE = f"with its loops written out it has more than {MAX_SIZE} parts"
 
 _SHORT: dict[Ranges, str] = {
     charset.DIGIT: r"\d",
@@ -48,7 +52,9 @@ _LINE_START = f"(?<!{charset.to_class(charset.NOT_LINE_TERMINATORS)})"
 
 
 def compile_node(node: Node) -> regex.Pattern[str]:
-    """Compile a tree; raises `regex.error` or RecursionError for what is too large for the engine."""
+    """Compile a tree; raises OverflowError, `regex.error` or RecursionError for what is too large."""
+    if size(node) > MAX_SIZE:
+        raise OverflowError(TOO_LARGE)
     if _folds_beyond_ascii(node):
         return regex.compile(_Emitter(ascii_only=False).emit(node), regex.V0 | regex.UNICODE | regex.DOTALL)
     return regex.compile(_Emitter(ascii_only=True).emit(node), regex.V0 | regex.ASCII | regex.DOTALL)
@@ -146,7 +152,7 @@ class _Emitter:
             count = f"{{{low}}}"
         else:
             count = f"{{{low},{'' if high is None else high}}}"
-        return item + count + ("" if node.greedy else "?")
+        return item + count + ("+" if node.possessive else "" if node.greedy else "?")
 
     def _backref(self, indices: tuple[int, ...], ignore_case: bool) -> str:
         text = ""

@@ -68,7 +68,7 @@ class _Automaton:
     def __init__(self, content: Node, measure: Measure) -> None:
         self._measure = measure
         self._tracks_words = any(isinstance(part, WordBoundary) for part in walk(content))
-        self.start: State = (frozenset({(content,)}), None)
+        self.start: State = (frozenset({content.items if isinstance(content, Seq) else (content,)}), None)
         self.edges: dict[State, dict[State, Ranges] | None] = {}
         """Where each state goes on which characters; None for undecidable states."""
 
@@ -182,7 +182,7 @@ class _Writer:
             exits.append(seq(Chars(ranges), self.write(target)) if target[0] else Chars(ranges))
         # Without an exit the next character decides against the exclusion, and no character leaves it open.
         way_out = alt(*exits) if exits else NEVER
-        return seq(Repeat(Chars(stays), 0, None), way_out) if stays else way_out
+        return seq(Repeat(Chars(stays), 0, None, possessive=True), way_out) if stays else way_out
 
 
 def _turning_back(automaton: _Automaton) -> frozenset[State]:

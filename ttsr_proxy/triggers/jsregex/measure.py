@@ -56,6 +56,20 @@ def walk(node: Node) -> Iterator[Node]:
         yield from walk(child)
 
 
+def size(node: Node) -> int:
+    """The nodes that are left when loops are written out as the engine does it.
+
+    It copies the body for each mandatory turn, and once more if there may be others.
+    """
+    below = 1 + sum(size(child) for child in children(node))
+    return below * copies(node.low, node.high) if isinstance(node, Repeat) else below
+
+
+def copies(low: int, high: int | None) -> int:
+    """How often the engine writes out the body of a loop."""
+    return 1 if low == 0 else low + (low != high)
+
+
 class Measure:
     """Measures of the nodes of one tree; backreferences are measured by the groups they refer to."""
 

@@ -41,6 +41,8 @@ class Repeat:
     low: int
     high: int | None
     greedy: bool = True
+    possessive: bool = False
+    """It gives nothing back. JavaScript has no such loop; ours use it where giving back cannot help."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from dataclasses import replace
 from ttsr_proxy.triggers.jsregex import charset
 from ttsr_proxy.triggers.jsregex.charset import Ranges
 from ttsr_proxy.triggers.jsregex.exclusion import excluding
-from ttsr_proxy.triggers.jsregex.measure import Measure
+from ttsr_proxy.triggers.jsregex.measure import Measure, walk
 from ttsr_proxy.triggers.jsregex.nodes import (
     EMPTY,
     NEVER,
@@ -29,9 +29,13 @@ from ttsr_proxy.triggers.jsregex.nodes import (
     Node,
     Repeat,
     Seq,
+    Start,
     WordBoundary,
     seq,
 )
+
+MAX_AWAITED = 1_000
+"""A verdict that reaches further than this, in characters, waits for the end of the line or of the text."""
 
 _WORD = Chars(charset.WORD)
 _NOT_WORD = Chars(charset.NOT_WORD)
@@ -42,12 +46,30 @@ _IN_LINE = Chars(charset.NOT_LINE_TERMINATORS)
 AT_END = Look(NEVER, ahead=True, negated=False)
 """True nowhere; undecided at the end of the buffer."""
 
-AFTER_END: Node = Look(seq(Repeat(_ANY, 0, None), NEVER), ahead=True, negated=False)
+AFTER_END: Node = Look(seq(Repeat(_ANY, 0, None, possessive=True), NEVER), ahead=True, negated=False)
 """True nowhere; undecided everywhere until the text has ended."""
+
+OPAQUE: Node = seq(Start(multiline=False), AFTER_END)
+"""The robust variant of what cannot be judged before the end: undecided from the start of the text on."""
 
 
 def robust(node: Node, measure: Measure) -> Node:
-    """Rewrite a tree so that what it matches cannot be undone by text to come."""
+    """The robust variant of a condition's tree."""
+    return OPAQUE if _captures_what_may_grow(node, measure) else _robust(node, measure)
+
+
+def _captures_what_may_grow(root: Node, measure: Measure) -> bool:
+    """A lookaround that captures is atomic: with more text it may capture something else, and keep to it."""
+    return any(
+        isinstance(part, Look)
+        and not part.negated
+        and any(isinstance(below, Group) for below in walk(part))
+        and (part.ahead or measure.overhang(part.item) != 0)
+        for part in walk(root)
+    )
+
+
+def _robust(node: Node, measure: Measure) -> Node:
     match node:
         case WordBoundary():
             return _boundary(node, None, None)
@@ -56,13 +78,13 @@ def robust(node: Node, measure: Measure) -> Node:
         case Seq(items=items):
             return _sequence(items, measure)
         case Alt(options=options):
-            return Alt(tuple(robust(option, measure) for option in options))
+            return Alt(tuple(_robust(option, measure) for option in options))
         case Group(item=item) | Repeat(item=item):
-            return replace(node, item=robust(item, measure))
+            return replace(node, item=_robust(item, measure))
         case Look(item=item, ahead=ahead, negated=True):
             return _negated(item, ahead, measure)
         case Look(item=item):
-            return replace(node, item=robust(item, measure))
+            return replace(node, item=_robust(item, measure))
         case _:
             return node
 
@@ -75,7 +97,7 @@ def _sequence(items: tuple[Node, ...], measure: Measure) -> Node:
             after = measure.first(Seq(items[index + 1 :]))
             rewritten.append(_boundary(item, before, after))
         else:
-            rewritten.append(robust(item, measure))
+            rewritten.append(_robust(item, measure))
     return seq(*rewritten)
 
 
@@ -109,18 +131,20 @@ def _negated(item: Node, ahead: bool, measure: Measure) -> Node:
 
 def _awaited(item: Node, ahead: bool, measure: Measure) -> Node:
     """A negative lookaround that holds once there is enough text to know."""
-    node = Look(robust(item, measure), ahead, negated=True)
+    node = Look(_robust(item, measure), ahead, negated=True)
     reach = measure.reach(item) if ahead else measure.overhang(item)
     return node if reach == 0 else seq(node, _settled(reach, measure.reads_terminators(item)))
 
 
 def _settled(reach: int | None, crosses_lines: bool) -> Node:
     """Enough text to the right that a verdict of this reach, in this line or beyond it, is final."""
+    if reach is not None and reach > MAX_AWAITED:
+        reach = None
     if crosses_lines:
         return AFTER_END if reach is None else _ahead(Repeat(_ANY, reach, reach))
     if reach is None:
-        return _ahead(seq(Repeat(_IN_LINE, 0, None), _TERMINATOR))
-    short = seq(Repeat(_IN_LINE, 0, reach - 1), _TERMINATOR) if reach > 1 else _TERMINATOR
+        return _ahead(seq(Repeat(_IN_LINE, 0, None, possessive=True), _TERMINATOR))
+    short = seq(Repeat(_IN_LINE, 0, reach - 1, possessive=True), _TERMINATOR) if reach > 1 else _TERMINATOR
     return _ahead(Alt((Repeat(_IN_LINE, reach, reach), short)))
 
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import regex
 
-from ttsr_proxy.triggers.jsregex import facts
+from ttsr_proxy.triggers.jsregex import facts, python
 from ttsr_proxy.triggers.jsregex.backrefs import resolve
 from ttsr_proxy.triggers.jsregex.condition import CompiledCondition
-from ttsr_proxy.triggers.jsregex.emit import compile_node
+from ttsr_proxy.triggers.jsregex.emit import MAX_SIZE, TOO_LARGE, compile_node
 from ttsr_proxy.triggers.jsregex.errors import PatternError
+from ttsr_proxy.triggers.jsregex.linear import is_linear
+from ttsr_proxy.triggers.jsregex.literals import find_literals
 from ttsr_proxy.triggers.jsregex.measure import Measure
-from ttsr_proxy.triggers.jsregex.parser import parse
-from ttsr_proxy.triggers.jsregex.robust import robust
+from ttsr_proxy.triggers.jsregex.parser import MAX_LENGTH, Parsed, parse
+from ttsr_proxy.triggers.jsregex.robust import OPAQUE, robust
+
+NOT_PORTABLE = "not portable: this is a Python regular expression, JavaScript does not accept it ({error})"
+"""The warning for a condition that only Python understands."""
 
 
 def compile_condition(pattern: str) -> CompiledCondition:
@@ -25,26 +30,54 @@ def compile_condition(pattern: str) -> CompiledCondition:
 
 
 def _compile(pattern: str) -> CompiledCondition:
-    parsed = parse(pattern)
+    try:
+        return _from_tree(pattern, parse(pattern), ())
+    except PatternError as error:
+        if len(pattern) > MAX_LENGTH or not python.is_python(pattern):
+            raise
+        return _from_python(pattern, NOT_PORTABLE.format(error=error))
+
+
+def _from_python(pattern: str, warning: str) -> CompiledCondition:
+    spelling = python.respelled(pattern)
+    if spelling is not None:
+        try:
+            return _from_tree(pattern, parse(spelling), (warning,))
+        except PatternError:
+            pass  # More than its spelling is Python's, so the engine takes it as it stands.
+    engine_pattern = python.for_engine(pattern)
+    if python.size(engine_pattern) > MAX_SIZE:
+        raise PatternError(TOO_LARGE, 0)
+    return CompiledCondition(
+        source=pattern,
+        warnings=(warning,),
+        portable=False,
+        final=regex.compile(engine_pattern, regex.V0),
+        streaming=compile_node(OPAQUE),
+    )
+
+
+def _from_tree(pattern: str, parsed: Parsed, warnings: tuple[str, ...]) -> CompiledCondition:
     node = resolve(parsed.node, parsed.names)
     measure = Measure(node)
     streaming = robust(node, measure)
     final = compile_node(node)
+    literals, case_insensitive = find_literals(node)
     return CompiledCondition(
         source=pattern,
-        warnings=(),
-        portable=True,
+        warnings=warnings,
+        portable=not warnings,
         final=final,
         streaming=final if streaming == node else compile_node(streaming),
         line_bound=facts.line_bound(node, measure),
         needs_end=facts.needs_end(streaming),
         monotone=streaming == node,
         max_lookbehind=measure.lookbehind(node),
-        open_ended=facts.open_ended(node, measure),
-        literals=(),
-        case_insensitive=False,
+        open_ended=streaming == OPAQUE or facts.open_ended(node),
+        literals=literals,
+        case_insensitive=case_insensitive,
         nullable=measure.min_length(node) == 0,
         min_length=measure.min_length(node),
         max_length=measure.max_length(node),
-        linear=False,
+        linear=is_linear(node, measure),
     )

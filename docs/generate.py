@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
+from click.testing import CliRunner
 
 from ttsr_proxy.cli import main as command_line
 from ttsr_proxy.config import KEYS, PROJECT_KEYS, Key
@@ -63,9 +64,16 @@ def project_settings() -> str:
 def help_texts() -> str:
     """`--help` of every command."""
     blocks = []
-    for name, command in commands():
-        context = click.Context(command, info_name=name, terminal_width=90, max_content_width=90)
-        blocks.append(f"### `{name}`\n\n```text\n{command.get_help(context)}\n```\n")
+    for name, _ in commands():
+        # As it is called, since a command takes the names of its help option from its group.
+        shown = CliRunner().invoke(
+            command_line,
+            [*name.split()[1:], "--help"],
+            prog_name="ttsr-proxy",
+            terminal_width=90,
+            max_content_width=90,
+        )
+        blocks.append(f"### `{name}`\n\n```text\n{shown.stdout.rstrip()}\n```\n")
     return "\n".join(blocks)
 
 

@@ -58,7 +58,8 @@ def stream(count: int, seed: int) -> list[str]:
         path.read_text(encoding="utf-8", errors="replace")
         for path in sorted(folder.glob("[c-t]*.py"))[: 8 + count // 2_000]
     )
-    deltas, at = [], 0
+    deltas: list[str] = []
+    at = 0
     while len(deltas) < count:
         size = rnd.randint(1, 8)
         deltas.append(text[at % len(text) : at % len(text) + size] or "\n")
@@ -123,10 +124,10 @@ def main() -> None:
         deltas = stream(count, 7)
         for rules in map(int, options.rules.split(",")):
             mean, median, first, last = tenths(incremental(rules, deltas, options.source))
-            whole = statistics.fmean(naive(rules, deltas)) if rules else 0.0
+            whole = statistics.fmean(naive(rules, deltas))
             print(
                 f"| {rules} | {count:,} | {mean:.2f} | {median:.2f} | {first:.2f} | {last:.2f} "
-                f"| {whole:,.0f} | x{whole / mean:,.0f} |",
+                f"| {whole:,.0f} | {f'x{whole / mean:,.0f}' if rules else '-'} |",
                 flush=True,
             )
 

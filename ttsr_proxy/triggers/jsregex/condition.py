@@ -13,7 +13,8 @@ class CompiledCondition:
 
     `streaming.search(text, pos, partial=True)` returns a complete match if there is one anywhere from `pos`
     on; only if there is none does it return the leftmost partial match, before whose start nothing can match
-    any more, whatever follows.
+    any more, whatever follows. `pos` is 0 or the start of an earlier partial match. The two patterns agree on
+    whether there is a match at a start, not on how far it extends: `streaming` has no lazy loops.
     """
 
     source: str
@@ -34,7 +35,7 @@ class CompiledCondition:
     needs_end: bool = True
     """Some verdict is settled by nothing but the end of the block."""
     monotone: bool = False
-    """Nothing looks to the right: `streaming` is `final`, and a match is a match whatever follows."""
+    """Nothing looks to the right: both patterns mean the same, and a match is one whatever follows."""
     max_lookbehind: int | None = None
     """Characters to the left of a match that can matter; None is without bound."""
     open_ended: bool = True

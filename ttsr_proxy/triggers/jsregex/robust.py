@@ -58,6 +58,14 @@ def robust(node: Node, measure: Measure) -> Node:
     return OPAQUE if _captures_what_may_grow(node, measure) else _robust(node, measure)
 
 
+def looks_only_left(node: Node) -> bool:
+    """Nothing in the tree depends on text after the match, so that its robust variant means the same."""
+    return not any(
+        isinstance(part, (WordBoundary, End)) or (isinstance(part, Look) and part.ahead)
+        for part in walk(node)
+    )
+
+
 def _captures_what_may_grow(root: Node, measure: Measure) -> bool:
     """A lookaround that captures is atomic: with more text it may capture something else, and keep to it."""
     return any(
@@ -79,8 +87,13 @@ def _robust(node: Node, measure: Measure) -> Node:
             return _sequence(items, measure)
         case Alt(options=options):
             return Alt(tuple(_robust(option, measure) for option in options))
-        case Group(item=item) | Repeat(item=item):
+        case Group(item=item):
             return replace(node, item=_robust(item, measure))
+        case Repeat(item=item):
+            # Of `x.*?(?<!b)c` on "xb" the engine says "no match" instead of "partial": it gives up a lazy
+            # loop at the end of the buffer when an assertion fails there. Whether there is a match is not a
+            # question of greed.
+            return replace(node, item=_robust(item, measure), greedy=True)
         case Look(item=item, ahead=ahead, negated=True):
             return _negated(item, ahead, measure)
         case Look(item=item):

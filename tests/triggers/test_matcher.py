@@ -175,6 +175,23 @@ def test_a_pattern_that_runs_away_is_muted_and_named_and_the_others_go_on(
     assert matcher.muted == (("r1", "(a|aa)+$"),)
 
 
+@pytest.mark.parametrize(
+    "pattern", ["foo", r"\bfoo", r"fo+\b", r"[^x]o+", "(?=foo)", "foo$", r"(?<=\sfo)o|f.o$"]
+)
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_a_block_can_be_matched_from_a_later_place_on(pattern: str, size: int) -> None:
+    text = "foo a foo"
+    matcher = matcher_of(pattern)
+    matcher.begin_at(5)
+    matches = [m for i in range(0, len(text), size) for m in matcher.feed(text[i : i + size])]
+    (match,) = [*matches, *matcher.finish()]
+    assert match.start >= 5
+    short = matcher_of(pattern, "$")
+    short.begin_at(5)
+    assert short.feed("foo") == ()
+    assert short.finish() == ()
+
+
 def test_lower_case_is_compared_character_by_character() -> None:
     # U+0130 becomes two characters in lower case.
     matcher = matcher_of("(?i)todo")

@@ -145,7 +145,7 @@ class ConditionScan:
         length = len(text)
         if self.hit is not None or self.scanned == length or self.muted:
             return self.hit
-        if length < self._due and not force and not self._line_ended(text):
+        if self.alive_from > length or (length < self._due and not force and not self._line_ended(text)):
             return None
         found = self._search(self.condition.streaming, text, length, partial=True)
         if found is None and self.muted:
@@ -166,7 +166,7 @@ class ConditionScan:
         """The verdict on the complete text."""
         if self.advance(text, force=True) is not None or self.muted:
             return self.hit
-        if self.condition.monotone and text:
+        if self.alive_from > len(text) or (self.condition.monotone and text):
             return None
         found = self._search(self.condition.final, text, len(text), partial=False)
         if found is not None:
@@ -178,7 +178,7 @@ class ConditionScan:
 
     def _earliest(self, text: str, found: regex.Match[str]) -> Hit:
         """The match in the shortest prefix that has one: the same whatever the deltas were."""
-        low, high = self.scanned, len(text)
+        low, high = max(self.scanned, self.alive_from - 1), len(text)
         while high - low > 1 and not self.muted:
             middle = (low + high) // 2
             earlier = self._search(self.condition.streaming, text, middle, partial=False)

@@ -10,7 +10,23 @@ from ttsr_proxy.triggers.conditions import BlockText, ConditionScan, Hit
 from ttsr_proxy.triggers.gate import CONTEXT
 from ttsr_proxy.triggers.match import Match
 from ttsr_proxy.triggers.plan import Plan
-from ttsr_proxy.triggers.starts import StartSweep, StartTable
+from ttsr_proxy.triggers.starts import StartSweep
+
+
+class _Scans(dict[int, ConditionScan]):
+    """The scans of a plan's conditions, made when they are first needed."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__()
+        self._plan = plan
+        self.begin = 0
+        """No match may start before this."""
+
+    def __missing__(self, index: int) -> ConditionScan:
+        planned = self._plan.conditions[index]
+        scan = self[index] = ConditionScan(planned.compiled, planned.groups)
+        scan.begin_at(self.begin)
+        return scan
 
 
 class StreamMatcher:
@@ -25,8 +41,8 @@ class StreamMatcher:
     """
 
     __slots__ = (
-        "_ast_held", "_awake", "_block", "_by_start", "_closed", "_cut", "_fed", "_fired", "_held",
-        "_held_by_start", "_holding", "_plan", "_safe", "_scans", "_tail", "ast_check", "not_inspected",
+        "_ast_held", "_awake", "_block", "_by_start", "_closed", "_cut", "_fed", "_fired", "_held_by_start",
+        "_holding", "_plan", "_safe", "_scans", "_tail", "ast_check", "not_inspected",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, holding: frozenset[str]) -> None:
@@ -34,22 +50,14 @@ class StreamMatcher:
         self._block = BlockText()
         self._fed = 0
         self._tail = ""
-        self._scans = [ConditionScan(planned.compiled, planned.groups) for planned in plan.conditions]
+        self._scans = _Scans(plan)
         self._awake = set(plan.always)
-        self._by_start = StartSweep(plan.start_table(plan.by_start)) if plan.by_start else None
+        self._by_start = StartSweep(plan.start_table) if plan.start_table else None
         self._fired: set[int] = set()
         self._closed = False
-        self._holding = frozenset(n for n, rule in enumerate(plan.rules) if rule.rule.name in holding)
-        # Conditions that text is held for. An open-ended one would hold all prose.
-        held = [
-            index
-            for index, planned in enumerate(plan.conditions)
-            if planned.rule in self._holding and not (planned.compiled.open_ended and plan.source != "tool")
-        ]
-        swept = tuple(index for index in held if StartTable.covers(plan.conditions[index].compiled))
-        self._held_by_start = StartSweep(plan.start_table(swept)) if swept else None
-        self._held = [index for index in held if not StartTable.covers(plan.conditions[index].compiled)]
-        self._ast_held = not self._holding.isdisjoint(plan.ast)
+        self._holding = plan.holding(holding)
+        self._held_by_start = StartSweep(self._holding.by_start) if self._holding.by_start else None
+        self._ast_held = self._holding.ast
         self._cut: int | None = None
         self._safe = 0
         self.ast_check: AstCheck | None = None
@@ -67,8 +75,8 @@ class StreamMatcher:
         """Rule name and pattern of each condition that ran over its time limit and is left out."""
         return tuple(
             (self._name(planned.rule), planned.pattern)
-            for planned, scan in zip(self._plan.conditions, self._scans, strict=True)
-            if scan.muted
+            for index, planned in enumerate(self._plan.conditions)
+            if index in self._scans and self._scans[index].muted
         )
 
     @property
@@ -88,8 +96,7 @@ class StreamMatcher:
 
     def begin_at(self, place: int) -> None:
         """Before any text: no match may start before this character of the block."""
-        for scan in self._scans:
-            scan.begin_at(place)
+        self._scans.begin = place
 
     def feed(self, delta: str) -> tuple[Match, ...]:
         """Add text; the matches that it settles, by start and then rule order."""
@@ -97,7 +104,7 @@ class StreamMatcher:
             raise RuntimeError("the block has ended; ask the rule set for a new matcher")
         self._block.append(delta)
         self._fed += len(delta)
-        if not self._scans or not delta:
+        if not delta or not self._plan.conditions:
             return ()
         window = self._tail + delta
         self._tail = window[-CONTEXT:]
@@ -121,17 +128,17 @@ class StreamMatcher:
         if self._closed:
             return ()
         self._closed = True
-        matches = []
-        for rule, indices in enumerate(self._plan.of_rule):
-            if rule in self._fired:
-                continue
-            for index in indices:
-                if index in self._plan.by_start and index not in self._awake:
-                    self._scans[index].begin_at(self._fed)
-                elif index not in self._awake or not self._is_possible(index):
-                    continue
-                self._scans[index].conclude(self._block.text)
-            matches += self._fire_first(rule)
+        text = self._block.text
+        asleep = set(self._plan.by_start) - self._awake
+        for index in asleep:
+            # Only an empty match at the very end is left to these.
+            self._scans[index].begin_at(self._fed)
+        rules: set[int] = set()
+        for index in self._awake | asleep:
+            rule = self._plan.conditions[index].rule
+            if rule not in self._fired and self._is_possible(index) and self._scans[index].conclude(text):
+                rules.add(rule)
+        matches = [match for rule in rules for match in self._fire_first(rule)]
         self._plan_ast()
         return self.in_order(matches)
 
@@ -193,7 +200,7 @@ class StreamMatcher:
         hits: list[tuple[int, int, Hit]] = [
             (hit.length, index, hit)
             for index in self._plan.of_rule[rule]
-            if (hit := self._scans[index].hit) is not None
+            if index in self._scans and (hit := self._scans[index].hit) is not None
         ]
         if not hits:
             return []
@@ -206,7 +213,7 @@ class StreamMatcher:
         for sweep in (self._by_start, self._held_by_start):
             if sweep is not None:
                 sweep.drop(self._plan.of_rule[rule])
-        if rule in self._holding:
+        if rule in self._holding.rules:
             self._cut = start if self._cut is None else min(self._cut, start)
         return Match(self._plan.rules[rule].rule, trigger, pattern, start, end)
 
@@ -220,7 +227,7 @@ class StreamMatcher:
         """The first start from which a condition that text is held for can still match."""
         text = self._block.text
         limit = self._fed
-        candidates = self._held
+        candidates: Iterable[int] = self._holding.searched
         if self._held_by_start is not None:
             limit = self._held_by_start.settle(text, self._scans)
             candidates = [*candidates, *self._held_by_start.live]

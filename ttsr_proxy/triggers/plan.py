@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ttsr_proxy.triggers.ast import language_of
@@ -24,17 +25,34 @@ class PlannedCondition:
     """Its groups of literals, the best one for the gate first; none: it is searched at every delta."""
 
 
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What text is held for: some of a plan's rules, with those of their conditions that count."""
+
+    rules: frozenset[int]
+    by_start: StartTable | None
+    """Their conditions that can be asked where they begin."""
+    searched: tuple[int, ...]
+    """The others."""
+    ast: bool
+    """Whether one of the rules has ast patterns to be searched."""
+
+
 class Plan:
     """The rules that apply to a block, in rule order, with their conditions and the gate before them."""
 
     __slots__ = (
-        "_start_tables", "always", "ast", "by_start", "conditions", "gate", "language", "of_rule", "rules",
-        "source",
+        "_holdings", "always", "ast", "by_start", "conditions", "gate", "interrupting", "language", "of_rule",
+        "rules", "source", "start_table",
     )  # fmt: skip
 
-    def __init__(self, rules: tuple[CompiledRule, ...], context: StreamContext) -> None:
+    def __init__(
+        self, rules: tuple[CompiledRule, ...], context: StreamContext, interrupting: frozenset[str]
+    ) -> None:
         self.rules = rules
         self.source = context.source
+        self.interrupting = interrupting
+        """The names of the rules whose match interrupts."""
         self.conditions = tuple(
             PlannedCondition(number, condition.pattern, condition.compiled, _by_rarity(condition.compiled))
             for number, rule in enumerate(rules)
@@ -51,30 +69,46 @@ class Plan:
             if planned.groups
         )
         ungated = [index for index, planned in enumerate(self.conditions) if not planned.groups]
-        self.by_start = tuple(i for i in ungated if StartTable.covers(self.conditions[i].compiled))
-        """Conditions without literals, searched where a match could start."""
-        self.always = tuple(i for i in ungated if not StartTable.covers(self.conditions[i].compiled))
-        """Conditions that are searched at every delta."""
-        self._start_tables: dict[tuple[int, ...], StartTable] = {}
+        self.by_start, self.always = self._by_coverage(ungated)
+        """Conditions without literals: searched where a match could begin, and searched at every delta."""
+        self.start_table = self._table(self.by_start)
+        self._holdings: dict[frozenset[str], Holding] = {}
         self.language = language_of(context.paths) if context.source == "tool" else None
         self.ast = tuple(
             number for number, rule in enumerate(rules) if self.language is not None and rule.ast_patterns
         )
         """The rules whose ast patterns are to be searched."""
 
-    def start_table(self, indices: tuple[int, ...]) -> StartTable:
-        """The table of some conditions. What it learns is kept with the plan."""
-        table = self._start_tables.get(indices)
-        if table is None:
-            table = StartTable((index, self.conditions[index].compiled) for index in indices)
-            if len(self._start_tables) >= _TABLES:
-                self._start_tables.clear()
-            self._start_tables[indices] = table
-        return table
+    def holding(self, names: frozenset[str]) -> Holding:
+        """What holding text for the rules of these names means. Kept, with all that its table learns."""
+        holding = self._holdings.get(names)
+        if holding is None:
+            rules = frozenset(number for number, rule in enumerate(self.rules) if rule.rule.name in names)
+            by_start, searched = self._by_coverage(
+                index
+                for index, planned in enumerate(self.conditions)
+                # Prose would be held whole for a condition that is open from anywhere.
+                if planned.rule in rules and not (planned.compiled.open_ended and self.source != "tool")
+            )
+            holding = Holding(rules, self._table(by_start), searched, not rules.isdisjoint(self.ast))
+            if len(self._holdings) >= _HOLDINGS:
+                self._holdings.clear()
+            self._holdings[names] = holding
+        return holding
+
+    def _by_coverage(self, indices: Iterable[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        covered: list[int] = []
+        others: list[int] = []
+        for index in indices:
+            (covered if StartTable.covers(self.conditions[index].compiled) else others).append(index)
+        return tuple(covered), tuple(others)
+
+    def _table(self, indices: tuple[int, ...]) -> StartTable | None:
+        return StartTable((i, self.conditions[i].compiled) for i in indices) if indices else None
 
 
-_TABLES = 16
-"""Start tables of one plan: one for each set of rules that text is held for."""
+_HOLDINGS = 16
+"""Kept per plan: rules that have used up their budget are left out of what text is held for."""
 
 _COMMON = frozenset(" \t\netaoinsrhldcu_.(),;:=\"'")
 

@@ -126,15 +126,7 @@ class RuleSet:
         in this source.
         """
         plan = self._plan(context)
-        if holding is None:
-            held = frozenset(
-                compiled.rule.name
-                for compiled in plan.rules
-                if self.interrupts(compiled.rule, context.source)
-            )
-        else:
-            held = frozenset(holding)
-        return StreamMatcher(plan, held)
+        return StreamMatcher(plan, plan.interrupting if holding is None else frozenset(holding))
 
     def check(self, text: str, context: StreamContext) -> tuple[Match, ...]:
         """The matches of both triggers in a complete text: what `stream` reports however it is split."""
@@ -167,14 +159,15 @@ class RuleSet:
         plan = self._plans.get(key)
         if plan is None:
             names = [path_names(path, self._root) for path in context.paths]
-            plan = Plan(
-                tuple(
-                    compiled
-                    for compiled in self._accepted
-                    if compiled.admits(context.source, context.tool, context.kind, names)
-                ),
-                context,
+            rules = tuple(
+                compiled
+                for compiled in self._accepted
+                if compiled.admits(context.source, context.tool, context.kind, names)
             )
+            interrupting = frozenset(
+                compiled.rule.name for compiled in rules if self.interrupts(compiled.rule, context.source)
+            )
+            plan = Plan(rules, context, interrupting)
             _store(self._plans, key, plan)
         return plan
 

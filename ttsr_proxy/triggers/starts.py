@@ -7,7 +7,7 @@ character usually costs one look-up, however many conditions there are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import regex
 
@@ -91,11 +91,11 @@ class StartSweep:
         self._dropped.update(indices)
         self.live.difference_update(self._dropped)
 
-    def advance(self, text: str, scans: Sequence[ConditionScan]) -> None:
+    def advance(self, text: str, scans: Mapping[int, ConditionScan]) -> None:
         """Look at all new text; a condition that had no live start gets the first possible one."""
         self._sweep(text, len(text), scans)
 
-    def settle(self, text: str, scans: Sequence[ConditionScan]) -> int:
+    def settle(self, text: str, scans: Mapping[int, ConditionScan]) -> int:
         """The same for the places that have all their following characters; returns the first other start.
 
         What follows the last places is all the text there is, so the table's answer for them is exact.
@@ -107,7 +107,7 @@ class StartSweep:
                 return place
         return len(text)
 
-    def _sweep(self, text: str, end: int, scans: Sequence[ConditionScan]) -> None:
+    def _sweep(self, text: str, end: int, scans: Mapping[int, ConditionScan]) -> None:
         at, live = self._table.at, self.live
         for place in range(self._seen, end):
             for index in at(text, place):

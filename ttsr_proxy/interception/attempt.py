@@ -95,10 +95,10 @@ class Attempt:
     def delivered(
         self, protocol: WireProtocol, client: ClientResponse, cut_texts: Mapping[int, str]
     ) -> list[ShadowBlock]:
-        """What an interrupted attempt left with the client and upstream may see again.
+        """What the client has of this attempt, if it ends here.
 
         Complete blocks whole, cut prose as far as it went (or as `cut_texts`, by position, has it); thinking
-        that was cut carries no signature and is left out, as is thinking with nothing behind it.
+        that was cut carries no signature and is left out.
         """
         blocks: list[ShadowBlock] = []
         for position, block in enumerate(self.order):
@@ -110,8 +110,6 @@ class Attempt:
                 value = protocol.text_block(text) if text.strip() else None
             if value is not None:
                 blocks.append(self.shadow(protocol, value, block.client_index))
-        while blocks and blocks[-1].kind == "thinking":
-            blocks.pop()
         return blocks
 
     @staticmethod

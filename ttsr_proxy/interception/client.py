@@ -25,9 +25,6 @@ Stage: TypeAlias = Literal["unsent", "opened", "content"]
 
 _KINDS: dict[BlockKind, ItemKind] = {"text": "text", "thinking": "thinking", "tool": "tool_call"}
 
-MARKER = "ttsr:cut"
-"""The signature that closes thinking which was cut off. Clients send it back; the proxy takes it out."""
-
 
 @dataclass(slots=True)
 class _Given:
@@ -41,10 +38,15 @@ class _Given:
 
 
 class ClientResponse:
-    """Indexes are given out here, so that they are contiguous over all attempts."""
+    """Indexes are given out here, so that they are contiguous over all attempts.
 
-    def __init__(self, protocol: WireProtocol) -> None:
+    Thinking that was cut off is closed with a signature of the proxy's own, which clients send back and the
+    proxy takes out again. It names the `exchange`, so that it also tells which response it stands in.
+    """
+
+    def __init__(self, protocol: WireProtocol, exchange: str) -> None:
         self._protocol = protocol
+        self._exchange = exchange
         self._writer: ResponseWriter = protocol.writer()
         self._given: list[_Given] = []
         self._open: dict[int, BlockKind] = {}
@@ -107,8 +109,9 @@ class ClientResponse:
         out = b""
         for index, kind in sorted(self._open.items()):
             if kind == "thinking":
-                out += self._writer.marker(index, MARKER)
-                value = {"type": "thinking", "thinking": self.given_text(index), "signature": MARKER}
+                marker = f"ttsr:{self._exchange}:{index}"
+                out += self._writer.marker(index, marker)
+                value = {"type": "thinking", "thinking": self.given_text(index), "signature": marker}
                 item = self._protocol.item_of_block(value, "assistant")
                 self._given[index].settled = GivenBlock("thinking", item.anchor, item.text)
             out += self._writer.stop_block(index)

@@ -69,7 +69,7 @@ class Delivery:
         Prose of nothing but white space is not delivered: no history may carry such a block.
         """
         out = [self.release(now)]
-        if block.kind in ("text", "thinking") and (block.begun or block.text[:at].strip()):
+        if not block.whole and (block.begun or block.text[:at].strip()):
             for held in self._queue:
                 if held.block is not block or isinstance(held.event, BlockEnded):
                     continue

@@ -38,7 +38,16 @@ from ttsr_proxy.interception.client import ClientResponse
 from ttsr_proxy.interception.draft import Draft
 from ttsr_proxy.interception.echo import Exemptions
 from ttsr_proxy.interception.journal import Journal, log
-from ttsr_proxy.interception.moves import Move, cut_texts, estimate_tokens, fate, keeps, next_move, open_place
+from ttsr_proxy.interception.moves import (
+    Move,
+    estimate_tokens,
+    fate,
+    keeps,
+    next_move,
+    open_place,
+    split_attempt,
+    without_loose_thinking,
+)
 from ttsr_proxy.interception.permission import Permission
 from ttsr_proxy.interception.remembering import Remembering
 from ttsr_proxy.interception.reminders import Violation, interrupt, reminder
@@ -77,7 +86,7 @@ class Exchange:
         self._setup = setup
         protocol, request, recalled = setup.protocol, setup.request, setup.recalled
         self.id = setup.new_id()
-        self._client = ClientResponse(protocol)
+        self._client = ClientResponse(protocol, self.id)
         history = restore(request.items, recalled, protocol.item_of_block, protocol.keep_marks)
         observed = setup.requester.observed
         if observed is None and request.choices > 1 and request.stream:
@@ -460,6 +469,7 @@ class Exchange:
             return []
         violations = self._not_repeating(found, block, complete=complete)
         self._matched.update(one.match.rule.name for one in violations)
+        actions: list[Action] = []
         interrupting: list[BlockMatch] = []
         for one in violations:
             if interrupting and not _together(one, interrupting[0]):
@@ -471,8 +481,9 @@ class Exchange:
             elif verdict.decision == "exhausted" and self._budget.on_exhausted(rule) == "block":
                 return self._block(one, block, attempt, now)
             else:
+                actions += self._journal.violated_again((rule.name,))
                 self._notice(Noticed(one, block, verdict.decision, verdict.detail, now), attempt)
-        return self._interrupt(interrupting, block, attempt, now) if interrupting else []
+        return actions + (self._interrupt(interrupting, block, attempt, now) if interrupting else [])
 
     def _not_repeating(
         self, found: Sequence[BlockMatch], block: WatchedBlock, *, complete: bool
@@ -529,17 +540,18 @@ class Exchange:
                 found, violations, block, attempt, "truncated", reminder_text, shown, now
             )
             return [*actions, *pending, *self._truncate(attempt, now)]
-        keep = keeps(found, setup.settings)
-        delivered = (
-            attempt.delivered(setup.protocol, client, cut_texts(attempt, block, keep=keep))
-            if client.text_delivered and any(other.begun for other in attempt.order)
-            else []
+        delivered, kept = split_attempt(
+            setup.protocol,
+            client,
+            attempt,
+            block,
+            keep=keeps(found, setup.settings),
+            replaces=self._draft.place is not None,
         )
-        if not any(one.kind in ("text", "other") for one in delivered):
-            delivered = []
-        self._broken = {} if delivered else self._broken
+        if delivered:
+            self._broken = {}
         self._broken.update({one.rule.name: one for one in violations})
-        place = open_place(setup.protocol, attempt, block, tuple(self._broken.values()), delivered, keep=keep)
+        place = open_place(setup.protocol, attempt, block, tuple(self._broken.values()), kept)
         if delivered:
             self._draft.advance(delivered, place)
         else:
@@ -561,7 +573,7 @@ class Exchange:
         """A call was delivered: end here, legally; the reminder travels with its result."""
         self._over = True
         setup = self._setup
-        blocks = attempt.delivered(setup.protocol, self._client, {})
+        blocks = without_loose_thinking(attempt.delivered(setup.protocol, self._client, {}))
         usage = self._usage(attempt, whole=True)
         return [
             Save(self._memory.record(blocks, self._pending(), now=now, final=True)),
@@ -792,7 +804,7 @@ class Exchange:
         """What the current attempt has left with the client so far."""
         if self._attempt is None:
             return []
-        return self._attempt.delivered(self._setup.protocol, self._client, {})
+        return without_loose_thinking(self._attempt.delivered(self._setup.protocol, self._client, {}))
 
     def _pending(self) -> tuple[PendingReminder, ...]:
         return tuple(self._reminders)

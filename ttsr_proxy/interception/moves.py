@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from ttsr_proxy.config import TtsrSettings
@@ -47,11 +47,31 @@ def keeps(found: Sequence[BlockMatch], settings: TtsrSettings) -> bool:
     return all((one.match.rule.context_mode or settings.context_mode) == "keep" for one in found)
 
 
-def cut_texts(attempt: Attempt, block: WatchedBlock, *, keep: bool) -> Mapping[int, str]:
-    """What stands in the retry's history for prose that was cut, by position, if not what was delivered."""
-    if not keep or block.kind != "text":
-        return {}
-    return {attempt.order.index(block): block.text}
+def split_attempt(
+    protocol: WireProtocol,
+    client: ClientResponse,
+    attempt: Attempt,
+    block: WatchedBlock,
+    *,
+    keep: bool,
+    replaces: bool,
+) -> tuple[list[ShadowBlock], list[ShadowBlock]]:
+    """What of an interrupted attempt the model sees again: what was delivered, and what is kept behind it.
+
+    Delivered are the blocks up to the last prose or server tool that the client has. With `keep` the violating
+    block follows, with the thinking that led to it. `replaces`: an open place with nothing delivered behind
+    it is about to be replaced, so that thinking signed over it cannot stay, nor what it led to.
+    """
+    cut = {attempt.order.index(block): block.text} if keep and block.kind == "text" else {}
+    seen = attempt.delivered(protocol, client, cut)
+    last = max((i for i, one in enumerate(seen) if one.kind in ("text", "other")), default=-1)
+    delivered, behind = seen[: last + 1], seen[last + 1 :]
+    violating = _violating(protocol, attempt, block) if keep else None
+    if violating is None or (block.begun and block.kind == "text"):
+        return delivered, []
+    if behind and replaces and not delivered:
+        return delivered, []
+    return delivered, [*behind, violating]
 
 
 def open_place(
@@ -59,36 +79,30 @@ def open_place(
     attempt: Attempt,
     block: WatchedBlock,
     violations: Sequence[Violation],
-    delivered: Sequence[ShadowBlock],
-    *,
-    keep: bool,
+    kept: Sequence[ShadowBlock],
 ) -> Place:
-    """The reminder for the next attempt, with the violating output if it is to be kept."""
-    siblings = [
-        other.start.tool or "tool" for other in attempt.order if other.kind == "tool" and other is not block
-    ]
+    """The reminder for the next attempt, behind the output that is kept."""
+    calls = (other for other in attempt.order if other.kind == "tool" and other is not block)
+    siblings = [other.start.tool or "tool" for other in calls] if block.kind == "tool" else []
     rules = tuple(violation.rule.name for violation in violations)
-    reminder = interrupt(violations, siblings if block.kind == "tool" else ())
-    if not keep:
-        return Place(rules, reminder)
-    kept, results = _kept(protocol, attempt, block, with_earlier=not delivered)
-    return Place(rules, reminder, kept, results)
+    results: tuple[HistoryItem, ...] = ()
+    if kept and block.kind == "tool":
+        results = (protocol.tool_result_item(block.start.call_id or "", NOT_EXECUTED, is_error=True),)
+    return Place(rules, interrupt(violations, siblings), tuple(kept), results)
 
 
-def _kept(
-    protocol: WireProtocol, attempt: Attempt, block: WatchedBlock, *, with_earlier: bool
-) -> tuple[tuple[ShadowBlock, ...], tuple[HistoryItem, ...]]:
-    kept: list[ShadowBlock] = []
-    if with_earlier:
-        # Signed thinking that led to the violation stands before it, as the model produced it.
-        kept = [shadow for shadow in attempt.finished(protocol) if shadow.kind == "thinking"]
+def without_loose_thinking(blocks: Sequence[ShadowBlock]) -> list[ShadowBlock]:
+    """The blocks without the thinking at their end: no assistant message may end with it."""
+    last = max((i for i, block in enumerate(blocks) if block.kind != "thinking"), default=-1)
+    return list(blocks[: last + 1])
+
+
+def _violating(protocol: WireProtocol, attempt: Attempt, block: WatchedBlock) -> ShadowBlock | None:
+    """The violating block as far as it had come; None if no history can carry it (thinking has no signature)."""
     if block.kind == "tool":
         value = attempt.values.get(attempt.order.index(block))
         value = value or {**block.start.value, "input": close_partial(block.text)}
-        kept.append(Attempt.shadow(protocol, value, None))
-        call_id = block.start.call_id or ""
-        return tuple(kept), (protocol.tool_result_item(call_id, NOT_EXECUTED, is_error=True),)
-    if block.kind == "text" and with_earlier and block.text.strip():
-        kept.append(Attempt.shadow(protocol, protocol.text_block(block.text), None))
-        return tuple(kept), ()
-    return (), ()
+        return Attempt.shadow(protocol, value, None)
+    if block.kind == "text" and block.text.strip():
+        return Attempt.shadow(protocol, protocol.text_block(block.text), None)
+    return None

@@ -70,8 +70,15 @@ class Permission:
         rules = {rule.name: rule for rule in found}
         if not rules:
             return _NOWHERE
-        holding = (name for name, rule in rules.items() if self.judge(rule, source).decision == "interrupt")
+        holding = (name for name, rule in rules.items() if self._withholds(rule, source))
         return Reach(frozenset(rules), frozenset(holding))
+
+    def _withholds(self, rule: Rule, source: Source) -> bool:
+        """Whether a match of the rule must not reach the client: it would interrupt, or end the response."""
+        decision = self.judge(rule, source).decision
+        return decision == "interrupt" or (
+            decision == "exhausted" and self._budget.on_exhausted(rule) == "block"
+        )
 
     def judge(self, rule: Rule, source: Source) -> Verdict:
         """What a match of this rule may do now."""

@@ -79,7 +79,7 @@ class Remembering:
             reminded=draft.reminded,
             pending=(*carried, *pending),
             interrupts=self._budget.total - self._before,
-            hidden=self.hidden,
+            hidden=self.hidden or _lost(given, produced),
             without_thinking=draft.without_thinking,
             final=final,
         )
@@ -94,6 +94,11 @@ class Remembering:
             prefill = "".join(item.text for item in _prefill(self._setup.request.items))
             anchors.append(text_anchor(place, join_prose([prefill + texts[0], *texts[1:]])))
         return tuple(dict.fromkeys(anchors))
+
+
+def _lost(given: Sequence[GivenBlock], produced: Sequence[ShadowBlock]) -> bool:
+    """The client holds blocks that upstream must not see again (thinking with nothing behind it)."""
+    return not set(range(len(given))) <= {block.given for block in produced}
 
 
 def _prefill(items: Sequence[HistoryItem]) -> list[HistoryItem]:

@@ -81,14 +81,13 @@ def text_anchor(place: str, text: str) -> str:
 
 
 def prose(run: Sequence[HistoryItem]) -> str:
-    """The run's text as one comparable string: blocks are trimmed, empty ones dropped."""
+    """The run's text as one comparable string."""
     return join_prose(item.text for item in run if item.kind == "text")
 
 
 def join_prose(texts: Iterable[str]) -> str:
-    """Pieces of prose as one comparable string."""
-    parts = [text.strip() for text in texts]
-    return "\n".join(part for part in parts if part)
+    """Pieces of prose as one comparable string: clients join blocks, trim them and change their white space."""
+    return " ".join(word for text in texts for word in text.split())
 
 
 def _extend(chain: str, item: HistoryItem, chain_text: ChainText) -> str:

@@ -6,12 +6,13 @@ stays as the client sends it, as it was when upstream first saw it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 from ttsr_proxy.jsontext import JsonObject, decode_object
 from ttsr_proxy.protocols.history import HistoryItem, Role
+from ttsr_proxy.sessions.echoes import join_prose
 from ttsr_proxy.sessions.recall import Recalled
 from ttsr_proxy.sessions.record import ResponseRecord
 
@@ -90,26 +91,39 @@ def _pair(
     added: dict[int, list[HistoryItem]] = {}
     after = -1
     for item in run:
-        position = _given_as(item, record, echoed)
-        if position is None:
-            added.setdefault(after, []).append(item)
+        positions = _given_as(item, record, echoed)
+        if positions:
+            echoed.update(dict.fromkeys(positions, item))
+            after = positions[-1]
         else:
-            echoed[position] = item
-            after = position
+            added.setdefault(after, []).append(item)
     return echoed, added
 
 
-def _given_as(item: HistoryItem, record: ResponseRecord, taken: dict[int, HistoryItem]) -> int | None:
-    free = [i for i, block in enumerate(record.given) if i not in taken and block.kind == item.kind]
+def _given_as(item: HistoryItem, record: ResponseRecord, taken: Mapping[int, HistoryItem]) -> list[int]:
+    """The given blocks that an echoed item stands for: one, or several texts that the client joined."""
+    given = record.given
+    free = [i for i, block in enumerate(given) if i not in taken and block.kind == item.kind]
     if item.anchor is not None:
-        return next((i for i in free if record.given[i].anchor == item.anchor), None)
-    if item.kind == "text":
-        text = item.text.strip()
-        exact = next((i for i in free if record.given[i].text.strip() == text), None)
-        if exact is not None:
-            return exact
-        return next((i for i in free if text and record.given[i].text.strip().startswith(text)), None)
-    return next((i for i in free if record.given[i].text == item.text), None)
+        return [i for i in free if given[i].anchor == item.anchor][:1]
+    if item.kind != "text":
+        return [i for i in free if given[i].text == item.text][:1]
+    text = join_prose((item.text,))
+    if not text:
+        return []
+    whole = [i for i in free if join_prose((given[i].text,)) == text]
+    if whole:
+        return whole[:1]
+    for start in range(len(free)):
+        joined = ""
+        for end in range(start, len(free)):
+            joined = join_prose((joined, given[free[end]].text))
+            if joined.startswith(text):
+                # The whole of these blocks, or the beginning that was kept when the user cut the answer short.
+                return free[start : end + 1]
+            if not text.startswith(joined):
+                break
+    return []
 
 
 def _settle(item: HistoryItem, recorded: HistoryItem) -> HistoryItem:

@@ -35,7 +35,7 @@ class CompiledCondition:
     needs_end: bool = True
     """Some verdict is settled by nothing but the end of the block."""
     monotone: bool = False
-    """Nothing looks to the right: both patterns mean the same, and a match is one whatever follows."""
+    """Both patterns mean the same: a match of `final` is one whatever follows."""
     max_lookbehind: int | None = None
     """Characters to the left of a match that can matter; None is without bound."""
     open_ended: bool = True

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Final
 
 from ttsr_proxy.triggers.jsregex import charset
-from ttsr_proxy.triggers.jsregex.charset import Ranges
 from ttsr_proxy.triggers.jsregex.measure import Measure, walk
 from ttsr_proxy.triggers.jsregex.nodes import Alt, Backref, Chars, Look, Node, Repeat, Seq
 
@@ -60,17 +59,14 @@ def _ways_of_item(items: tuple[Node, ...], index: int, measure: Measure) -> int 
         return None
     before, after = items[:index], items[index + 1 :]
     # A character that the loop cannot read comes before it, so the runs of two starts do not overlap.
-    if not any(charset.is_disjoint(ranges, item.item.ranges) for ranges in _mandatory(before)):
+    lasts = [measure.last(other) for other in before]
+    if not any(last is not None and charset.is_disjoint(last, item.item.ranges) for last in lasts):
         return None
     if not any(_is_endless(other) for other in after):
         return 1
     # Giving back a character never helps: what follows cannot start with one.
     following = measure.first(Seq(after))
     return 1 if following is not None and charset.is_disjoint(following, item.item.ranges) else None
-
-
-def _mandatory(items: tuple[Node, ...]) -> list[Ranges]:
-    return [item.ranges for item in items if isinstance(item, Chars)]
 
 
 def _ways_of(node: Node, measure: Measure) -> int | None:

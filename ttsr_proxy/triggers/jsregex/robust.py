@@ -58,12 +58,15 @@ def robust(node: Node, measure: Measure) -> Node:
     return OPAQUE if _captures_what_may_grow(node, measure) else _robust(node, measure)
 
 
-def looks_only_left(node: Node) -> bool:
-    """Nothing in the tree depends on text after the match, so that its robust variant means the same."""
-    return not any(
-        isinstance(part, (WordBoundary, End)) or (isinstance(part, Look) and part.ahead)
-        for part in walk(node)
-    )
+def means_the_same(node: Node, streaming: Node) -> bool:
+    """Whether a tree and its robust variant match the same: nothing waits for a character to settle it."""
+    unsettled = any(isinstance(n, End) or (isinstance(n, Look) and n.ahead and n.negated) for n in walk(node))
+    # A word boundary after which nothing certain follows has become a lookahead, like every other wait.
+    return not unsettled and _lookaheads(node) == _lookaheads(streaming)
+
+
+def _lookaheads(node: Node) -> int:
+    return sum(isinstance(part, Look) and part.ahead for part in walk(node))
 
 
 def _captures_what_may_grow(root: Node, measure: Measure) -> bool:
@@ -144,9 +147,28 @@ def _negated(item: Node, ahead: bool, measure: Measure) -> Node:
 
 def _awaited(item: Node, ahead: bool, measure: Measure) -> Node:
     """A negative lookaround that holds once there is enough text to know."""
-    node = Look(_robust(item, measure), ahead, negated=True)
+    node = Look(_lazily(_robust(item, measure)), ahead, negated=True)
     reach = measure.reach(item) if ahead else measure.overhang(item)
     return node if reach == 0 else seq(node, _settled(reach, measure.reads_terminators(item)))
+
+
+def _lazily(node: Node) -> Node:
+    """The content of a negative lookaround with lazy loops.
+
+    At the end of the buffer the engine takes the content for unmatched, even where another way through it
+    would match: a greedy `.*` would get there first and keep `(?!.*bar)` undecided after "bar".
+    """
+    match node:
+        case Repeat(item=item, possessive=possessive):
+            return replace(node, item=_lazily(item), greedy=possessive)
+        case Group(item=item) | Look(item=item):
+            return replace(node, item=_lazily(item))
+        case Seq(items=items):
+            return Seq(tuple(_lazily(item) for item in items))
+        case Alt(options=options):
+            return Alt(tuple(_lazily(option) for option in options))
+        case _:
+            return node
 
 
 def _settled(reach: int | None, crosses_lines: bool) -> Node:

@@ -13,7 +13,7 @@ from ttsr_proxy.triggers.jsregex.linear import is_linear
 from ttsr_proxy.triggers.jsregex.literals import find_literals
 from ttsr_proxy.triggers.jsregex.measure import Measure
 from ttsr_proxy.triggers.jsregex.parser import MAX_LENGTH, Parsed, parse
-from ttsr_proxy.triggers.jsregex.robust import OPAQUE, looks_only_left, robust
+from ttsr_proxy.triggers.jsregex.robust import OPAQUE, means_the_same, robust
 
 NOT_PORTABLE = "not portable: this is a Python regular expression, JavaScript does not accept it ({error})"
 """The warning for a condition that only Python understands."""
@@ -71,7 +71,7 @@ def _from_tree(pattern: str, parsed: Parsed, warnings: tuple[str, ...]) -> Compi
         streaming=final if streaming == node else compile_node(streaming),
         line_bound=facts.line_bound(node, measure),
         needs_end=facts.needs_end(streaming),
-        monotone=looks_only_left(node),
+        monotone=means_the_same(node, streaming),
         max_lookbehind=measure.lookbehind(node),
         open_ended=streaming == OPAQUE or facts.open_ended(node),
         literals=literals,

@@ -12,15 +12,16 @@ from ttsr_proxy.triggers.jsregex import compile_condition
 ALPHABET = "ab \n"
 CONTINUATIONS = ["".join(letters) for length in range(4) for letters in product(ALPHABET, repeat=length)]
 
+_ASSERTIONS = ["^", "$", r"\b", r"\B"]
 _ATOMS = st.sampled_from(
-    r"a|b|ab| |\n|.|\w|\W|\s|[ab]|[^a]|[^]|[^b\n]|^|$|\b|\B".split("|"),
+    ["a", "b", "ab", " ", r"\n", ".", r"\w", r"\W", r"\s", "[ab]", "[^a]", "[^]", r"[^b\n]", *_ASSERTIONS]
 )
 _LOOPS = st.sampled_from(["", "", "", "*", "+", "?", "{2}", "{1,2}", "*?", "+?", "??", "{0,2}?"])
 _OPENINGS = st.sampled_from(["(?:", "(", "(?=", "(?!", "(?!", "(?<=", "(?<!"])
 
 
 def _repeatable(item: str) -> bool:
-    return item not in ("^", "$", r"\b", r"\B") and not item.startswith(("(?<=", "(?<!"))
+    return item not in _ASSERTIONS and not item.startswith(("(?<=", "(?<!"))
 
 
 def _sequences(items: st.SearchStrategy[str]) -> st.SearchStrategy[str]:

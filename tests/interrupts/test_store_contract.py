@@ -208,7 +208,8 @@ async def test_the_feed_gives_what_arrives_after_the_call(
 
 async def test_the_feed_sees_what_other_processes_add(make_store: MakeStore, make_record: MakeRecord) -> None:
     mine, theirs = make_store(), make_store()
-    feed = mine.follow(EVERYTHING, None)
+    await mine.add([make_record(id="seen")])
+    feed = mine.follow(EVERYTHING, "seen")
     waiting = asyncio.create_task(take(feed, 2))
     await theirs.add([make_record(id="a")])
     await theirs.add([make_record(id="b")])

@@ -30,7 +30,7 @@ class AbortAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Write bytes of the streamed response. Before the first, status and headers of the current attempt go out."""
+    """Write bytes of the streamed response. The first sends the current attempt's status and headers."""
 
     data: bytes
 
@@ -98,7 +98,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The exchange is over. `broken`: end the client's connection as upstream's broke, without a clean end."""
+    """The exchange is over. `broken`: the client's connection breaks as upstream's did, with no clean end."""
 
     broken: bool = False
 

@@ -1,4 +1,4 @@
-"""What the client of a streamed response has been given: one legal response, however many attempts it took."""
+"""What the client of a streamed response was given: one legal response, however many attempts it took."""
 
 from __future__ import annotations
 

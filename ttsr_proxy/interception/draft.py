@@ -37,7 +37,7 @@ class Place:
 
 
 class Draft:
-    """`items` is the translated history; `deferred` are reminders that earlier responses left for this request."""
+    """`items` is the translated history, `deferred` what earlier responses left for this request."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class Draft:
         self.place = place
 
     def advance(self, delivered: Sequence[ShadowBlock], place: Place | None) -> None:
-        """Something was delivered: freeze the open place, put the delivered blocks behind it, open a new one."""
+        """Something was delivered: freeze the open place, put it behind, open a new one."""
         self._freeze()
         self._produced.extend(delivered)
         self.place = place

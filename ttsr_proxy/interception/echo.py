@@ -31,7 +31,7 @@ class Exemptions:
         self._lines |= Exemptions((reminder,))._lines
 
     def judge(self, match: Match, text: str, *, complete: bool) -> tuple[Literal["no", "yes", "wait"], int]:
-        """Whether a match in prose is exempt, and where its line ends. `complete`: no further text follows."""
+        """Whether a match in prose is exempt, and where its line ends. `complete`: no text follows."""
         if not self._lines:
             return "no", match.end
         start = max(text.rfind(end, 0, match.start) for end in _LINE_ENDS) + 1

@@ -488,7 +488,7 @@ class Exchange:
     def _not_repeating(
         self, found: Sequence[BlockMatch], block: WatchedBlock, *, complete: bool
     ) -> list[BlockMatch]:
-        """The matches that are violations: not those that only repeat a reminder. In the order of their ends."""
+        """The matches that do not only repeat a reminder, in the order of their ends."""
         violations: list[BlockMatch] = []
         work = [*block.waiting, *found]
         block.waiting = []
@@ -507,7 +507,7 @@ class Exchange:
         return sorted(violations, key=lambda one: (one.view, one.match.end, one.match.start))
 
     def _notice(self, noticed: Noticed, attempt: Attempt) -> None:
-        """A match that interrupts nothing. Among sibling matches of one answer the first claims the reminder."""
+        """A match that interrupts nothing. The first of a rule in an answer claims the reminder."""
         rule = noticed.found.match.rule.name
         claims = {one.found.match.rule.name for one in attempt.noticed if one.decision == "remind"}
         if noticed.decision == "remind" and rule in self._claimed | claims:
@@ -647,7 +647,7 @@ class Exchange:
     # Matches that interrupt nothing.
 
     def _sort_out(self, attempt: Attempt, block: WatchedBlock, at: int) -> None:
-        """The attempt is given up: a match in what the client has keeps its action, the rest was only seen."""
+        """The attempt is given up: matches in delivered output keep their action, the rest was only seen."""
         noticed, attempt.noticed = attempt.noticed, []
         for one in noticed:
             kept = one.block.begun and (one.block is not block or one.found.match.end <= at)
@@ -773,7 +773,7 @@ class Exchange:
     def _refusal_error(self, rule: str) -> JsonObject:
         return self._setup.protocol.error_object(
             400,
-            f"ttsr-proxy stopped this answer: it kept breaking the rule {rule!r} and the rule's budget is spent",
+            f"ttsr-proxy stopped this answer: it kept breaking the rule {rule!r}, whose budget is spent",
         )
 
     # Bytes for the client, and what has to be remembered of them.

@@ -58,9 +58,9 @@ def split_attempt(
 ) -> tuple[list[ShadowBlock], list[ShadowBlock]]:
     """What of an interrupted attempt the model sees again: what was delivered, and what is kept behind it.
 
-    Delivered are the blocks up to the last prose or server tool that the client has. With `keep` the violating
-    block follows, with the thinking that led to it. `replaces`: an open place with nothing delivered behind
-    it is about to be replaced, so that thinking signed over it cannot stay, nor what it led to.
+    Delivered are the blocks up to the last prose or server tool that the client has. With `keep` the
+    violating block follows, with the thinking that led to it. `replaces`: an open place with nothing
+    delivered behind it is about to be replaced: thinking signed over it cannot stay, nor what it led to.
     """
     cut = {attempt.order.index(block): block.text} if keep and block.kind == "text" else {}
     seen = attempt.delivered(protocol, client, cut)
@@ -98,7 +98,7 @@ def without_loose_thinking(blocks: Sequence[ShadowBlock]) -> list[ShadowBlock]:
 
 
 def _violating(protocol: WireProtocol, attempt: Attempt, block: WatchedBlock) -> ShadowBlock | None:
-    """The violating block as far as it had come; None if no history can carry it (thinking has no signature)."""
+    """The violating block as far as it came; None if no history can carry it (unsigned thinking)."""
     if block.kind == "tool":
         value = attempt.values.get(attempt.order.index(block))
         value = value or {**block.start.value, "input": close_partial(block.text)}

@@ -1,4 +1,4 @@
-"""The record of this response, at any moment: what upstream saw, what it produced, what the client was given."""
+"""The record of this response at any moment: what upstream saw and produced, what the client was given."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Remembering:
     def record(
         self, blocks: Sequence[ShadowBlock], pending: Sequence[PendingReminder], *, now: float, final: bool
     ) -> ResponseRecord:
-        """`blocks` is what the last attempt gave; `pending` waits for the request that echoes this response."""
+        """`blocks` is what the last attempt gave; `pending` waits for the request that echoes them."""
         setup, draft = self._setup, self._draft
         tail, produced = draft.closed(blocks)
         given = self._client.given

@@ -12,9 +12,9 @@ from ttsr_proxy.rules.model import Rule
 Fate: TypeAlias = Literal["withheld", "not executed", "cut", "delivered", "handed over"]
 """What became of the output that broke the rule.
 
-`withheld`: nothing of it was shown. `not executed`: a tool call that was withheld. `cut`: prose stopped in the
-middle, what stands before is delivered. `delivered`: prose that the user has read. `handed over`: a tool call
-that the client has and may have run.
+`withheld`: nothing of it was shown. `not executed`: a tool call that was withheld. `cut`: prose stopped in
+the middle, what stands before is delivered. `delivered`: prose that the user has read.
+`handed over`: a tool call that the client has and may have run.
 """
 
 
@@ -87,16 +87,19 @@ def _story(violation: Violation) -> str:
                 else "What broke the rule was not shown. "
             )
             return (
-                f"Your answer was stopped because {what} broke this rule. {shown}What stands before this message was "
-                "delivered: go on from there without repeating it, and keep the rule."
+                f"Your answer was stopped because {what} broke this rule. {shown}What stands before this "
+                "message was delivered: go on from there without repeating it, and keep the rule."
                 f"{again}"
             )
         case "delivered":
-            return f"In your previous answer, {what} broke this rule. The user has read it. Keep the rule from now on."
+            return (
+                f"In your previous answer, {what} broke this rule. The user has read it. "
+                "Keep the rule from now on."
+            )
         case "handed over":
             return (
-                f"In your previous answer, {what} broke this rule. The call was not stopped, so it may already be "
-                "applied: check what it did, and mend it if needed."
+                f"In your previous answer, {what} broke this rule. The call was not stopped, so it may "
+                "already be applied: check what it did, and mend it if needed."
             )
 
 

@@ -22,7 +22,7 @@ def responses_since(rule: str, chain: Sequence[ResponseRecord]) -> int | None:
 
 
 def may_fire(rule: Rule, since: int | None, settings: TtsrSettings) -> bool:
-    """Whether the rule may fire when `since` responses ended after its last reminder (None: never reminded)."""
+    """Whether the rule may fire, `since` responses after its last reminder (None: never reminded)."""
     mode = rule.repeat_mode or settings.repeat_mode
     if since is None or mode == "always":
         return True

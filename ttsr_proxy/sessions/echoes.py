@@ -16,7 +16,7 @@ from typing import TypeAlias
 from ttsr_proxy.protocols.history import HistoryItem
 
 ChainText: TypeAlias = Callable[[HistoryItem], str | None]
-"""A protocol's comparable form of an item, None for what clients add, drop or move (thinking, cache marks)."""
+"""A protocol's comparable form of an item; None for what clients add, drop or move (thinking, marks)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def prose(run: Sequence[HistoryItem]) -> str:
 
 
 def join_prose(texts: Iterable[str]) -> str:
-    """Pieces of prose as one comparable string: clients join blocks, trim them and change their white space."""
+    """Pieces of prose as one comparable string: clients join and trim blocks and change white space."""
     return " ".join(word for text in texts for word in text.split())
 
 

@@ -49,8 +49,9 @@ class ResponseRecord:
 
     `anchors` are the keys by which an echo of this response is found, most telling first. `tail` are blocks
     that the proxy appended to the last user message before this response. `produced` is what followed it
-    upstream, hidden turns included, in order. `reminded` names the rules whose reminders stand in `tail` or
-    `produced`. `hidden` says that upstream saw something that the client did not send, here or in an ancestor.
+    upstream, hidden turns included, in order. `reminded` names the rules whose reminders stand in `tail`
+    or `produced`. `hidden` says that upstream saw something that
+    the client did not send, here or in an ancestor.
     """
 
     id: str

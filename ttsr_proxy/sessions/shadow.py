@@ -20,7 +20,7 @@ ItemOf: TypeAlias = Callable[[JsonObject, Role], HistoryItem]
 """A protocol's way to make an item of a block and a role."""
 
 KeepMarks: TypeAlias = Callable[[JsonObject, JsonObject], JsonObject]
-"""(recorded, client's): the recorded block with the marks that the client set on its own (cache breakpoints)."""
+"""(recorded, client's): the recorded block with the client's own marks (cache breakpoints)."""
 
 
 def restore(
@@ -46,7 +46,7 @@ def restore(
 
 
 def append_to_user(items: list[HistoryItem], blocks: Sequence[HistoryItem]) -> None:
-    """Put blocks after the last item of the last user message: before a trailing system message or prefill."""
+    """Put blocks at the end of the last user message: before a trailing system message or prefill."""
     if not blocks:
         return
     at = next((i for i in range(len(items) - 1, -1, -1) if items[i].role == "user"), -1) + 1
@@ -119,7 +119,7 @@ def _given_as(item: HistoryItem, record: ResponseRecord, taken: Mapping[int, His
         for end in range(start, len(free)):
             joined = join_prose((joined, given[free[end]].text))
             if joined.startswith(text):
-                # The whole of these blocks, or the beginning that was kept when the user cut the answer short.
+                # All of these blocks, or the beginning that was kept when the user cut the answer short.
                 return free[start : end + 1]
             if not text.startswith(joined):
                 break

@@ -30,7 +30,7 @@ ENDPOINTS = (
 
 
 def create_app(settings: Settings) -> web.Application:
-    """The proxy as an aiohttp application. Raises ToolFamilyError for a wrong row under `ttsr.toolFamilies`."""
+    """The aiohttp application. Raises ToolFamilyError for a wrong row under `ttsr.toolFamilies`."""
     families = {project.name: _families(project.ttsr.tool_families) for project in settings.projects}
     # No limit of ours on bodies: long contexts and images are the client's business.
     app = web.Application(client_max_size=0)

@@ -1,4 +1,4 @@
-"""ast-grep in a process of its own: it holds the interpreter while it parses, and hostile source can crash it."""
+"""ast-grep in its own process: it holds the interpreter while it parses, and hostile source can crash it."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from ttsr_proxy.web.upstream import UpstreamAnswer, UpstreamLost
 
 
 async def relay(request: web.Request, answer: UpstreamAnswer) -> web.StreamResponse:
-    """Send upstream's answer to the client while it arrives. A lost upstream breaks the client's connection too."""
+    """Send upstream's answer on while it arrives. A lost upstream breaks the client's connection too."""
     response = web.StreamResponse(
         status=answer.status, headers=to_client(answer.response.raw_headers, length_changes=False)
     )

@@ -242,7 +242,7 @@ def _decoded(body: bytes, encoding: str) -> bytes | None:
 
 
 def _request_key(api: ApiRequest, who: Identity) -> str:
-    """Equal for a client's retry of the same request: clients also retry what was streamed without streaming."""
+    """Equal for a client's retry of the same request, which may no longer ask for a stream."""
     body = {key: value for key, value in api.body.items() if key != "stream"}
     digest = hashlib.blake2b(digest_size=20)
     for part in (who.session or "", who.agent, canonical(body)):

@@ -62,7 +62,7 @@ class UpstreamAnswer:
 
 
 class UpstreamClient:
-    """All connections of the process. Redirects are never followed: they could carry credentials elsewhere."""
+    """All connections of the process. Redirects are never followed: they could carry credentials away."""
 
     def __init__(self) -> None:
         self._session = aiohttp.ClientSession(

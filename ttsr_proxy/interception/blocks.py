@@ -73,7 +73,9 @@ class WatchedBlock:
         self._contexts: dict[int, StreamContext] = {}
         self._calls: ToolCallReader | None = None
         if reach.rules and start.kind == "tool":
-            self._calls = ToolCallReader(start.tool or "", families, project_root=project_root)
+            self._calls = ToolCallReader(
+                start.tool or "", families, project_root=project_root, freeform=start.freeform
+            )
         elif reach.rules and start.kind in ("text", "thinking"):
             self._open_view(0, StreamContext("text" if start.kind == "text" else "thinking"))
 

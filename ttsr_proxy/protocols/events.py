@@ -47,6 +47,8 @@ class BlockStarted:
     call_id: str | None
     value: JsonObject
     """The block as its opening event carries it."""
+    freeform: bool = False
+    """The tool's input is plain text and no JSON (a custom tool of the Responses API)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class BlockDelta:
     index: int
     channel: Channel
     text: str
-    """The piece of text, thinking or argument JSON; empty for `other`."""
+    """The piece of text, thinking or tool input (JSON, if not freeform); empty for `other`."""
 
 
 @dataclass(frozen=True, slots=True)

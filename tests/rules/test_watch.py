@@ -55,6 +55,27 @@ def test_a_new_file_deep_in_a_mounted_directory_is_noticed(directories, tmp_path
     assert names(source) == ["x"]
 
 
+def test_a_link_that_points_elsewhere_is_noticed(directories, project, tmp_path, write):
+    write(tmp_path / "one/x.md")
+    write(tmp_path / "two/y.md")
+    link = project / ".omp/rules"
+    link.parent.mkdir()
+    link.symlink_to(tmp_path / "one")
+    source = RuleSource(directories)
+    assert names(source) == ["x"]
+    link.unlink()
+    link.symlink_to(tmp_path / "two")
+    assert names(source) == ["y"]
+
+
+def test_a_renamed_file_is_noticed(directories, project, write):
+    path = write(project / ".omp/rules/x.md")
+    source = RuleSource(directories)
+    assert names(source) == ["x"]
+    path.rename(path.with_name("y.md"))
+    assert names(source) == ["y"]
+
+
 def test_nothing_is_read_again_while_nothing_changes(directories, project, write, monkeypatch):
     path = write(project / ".omp/rules/x.md")
     monkeypatch.setattr(watch.time, "time_ns", lambda: path.stat().st_ctime_ns + 10**9)
@@ -79,5 +100,5 @@ def test_rules_that_are_no_files_count_too(directories):
     assert source.current().found == ()
 
 
-def test_a_scan_lists_places_that_do_not_exist_yet(directories, project):
-    assert (str(project / ".omp/rules"), None) in fingerprint_of(directories)
+def test_places_that_do_not_exist_yet_are_watched(directories, project):
+    assert fingerprint_of(directories).states[str(project / ".omp/rules")] is None

@@ -74,15 +74,20 @@ def real_path(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def source_files(source: Source, report: Callable[[Problem], None]) -> Iterator[Path]:
-    """The rule files of a source in name order, hidden ones left out."""
+def walk(source: Source, report: Callable[[Problem], None]) -> Iterator[tuple[str, bool]]:
+    """All paths that a source's rules depend on, existing or not, each with whether it is a rule file.
+
+    A directory comes before it is listed. Strings, since every request looks at each of them.
+    """
+    path = str(source.path)
     if isinstance(source, SingleFile):
-        if os.path.lexists(source.path):
-            yield source.path
-    elif source.recursive:
-        yield from sorted(_tree(source, source.path, {real_path(source.path)}, report))
+        yield path, os.path.lexists(path)
+        return
+    yield path, False
+    if source.recursive:
+        yield from _tree(source, path, {os.path.realpath(path)}, report)
     else:
-        yield from (path for path, is_directory in _entries(source, source.path, report) if not is_directory)
+        yield from ((file, True) for file, is_directory in _entries(source, path, report) if not is_directory)
 
 
 def _given(provider: Provider, extra: Sequence[tuple[str, Rule]]) -> Iterator[FoundRule]:
@@ -95,7 +100,7 @@ def _read_files(
     provider: Provider, directories: RuleDirectories, problems: list[Problem]
 ) -> Iterator[FoundRule]:
     for source in provider.sources(directories):
-        for path in source_files(source, problems.append):
+        for path in sorted(Path(path) for path, is_rule in walk(source, problems.append) if is_rule):
             try:
                 data = _read(path)
             except OSError as error:
@@ -117,37 +122,41 @@ def _read(path: Path) -> bytes:
     return data
 
 
-def _entries(
-    source: Folder, directory: Path, report: Callable[[Problem], None]
-) -> Iterator[tuple[Path, bool]]:
+def _entries(source: Folder, directory: str, report: Callable[[Problem], None]) -> list[tuple[str, bool]]:
     """Subdirectories and rule files of a directory in name order, each with whether it is a directory."""
     try:
         with os.scandir(directory) as scan:
-            entries = sorted(
-                (entry.name, os.path.isdir(entry)) for entry in scan if not entry.name.startswith(".")
+            return sorted(
+                (entry.path, is_directory)
+                for entry in scan
+                if not entry.name.startswith(".")
+                and ((is_directory := _is_directory(entry)) or entry.name.endswith(source.extensions))
             )
     except (FileNotFoundError, NotADirectoryError):
-        if source.required and directory == source.path:
-            report(Problem(str(directory), "there is no such directory; no rules come from it"))
-        return
+        if source.required and directory == str(source.path):
+            report(Problem(directory, "there is no such directory; no rules come from it"))
     except OSError as error:
-        report(Problem(str(directory), f"cannot be listed: {error.strerror or error}"))
-        return
-    for name, is_directory in entries:
-        if is_directory or name.endswith(source.extensions):
-            yield directory / name, is_directory
+        report(Problem(directory, f"cannot be listed: {error.strerror or error}"))
+    return []
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads in a circle
+        return False
 
 
 def _tree(
-    source: Folder, directory: Path, visited: set[Path], report: Callable[[Problem], None]
-) -> Iterator[Path]:
+    source: Folder, directory: str, visited: set[str], report: Callable[[Problem], None]
+) -> Iterator[tuple[str, bool]]:
     for path, is_directory in _entries(source, directory, report):
+        yield path, not is_directory
         if not is_directory:
-            yield path
             continue
-        real = real_path(path)
-        if not real.is_relative_to(real_path(source.path)):
-            report(Problem(str(path), f"leads out of {source.path}; not followed"))
+        real = os.path.realpath(path)
+        if not Path(real).is_relative_to(real_path(source.path)):
+            report(Problem(path, f"leads out of {source.path}; not followed"))
         elif real not in visited:
             visited.add(real)
             yield from _tree(source, path, visited, report)

@@ -1,26 +1,48 @@
-"""Notices when rule files change, without threads: a scan of their stat data, cheap enough per request.
+"""Notices when rule files change, without threads: a look at their stat data, cheap enough per request.
 
-A scan covers files, folders and the places where folders may yet appear, so that the first rule of a fresh
-project counts as much as an edit, also one by an editor that replaces the file.
+A look covers files, folders and the places where folders may yet appear, so that the first rule of a fresh
+project counts as much as an edit, also one by an editor that replaces the file. Nothing is listed for it: the
+times of a folder tell when something in it came, went or got another name.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
 from typing import TypeAlias
 
-from ttsr_proxy.rules.discovery import Discovery, Problem, discover, source_files
+from ttsr_proxy.rules.discovery import Discovery, Problem, discover, walk
 from ttsr_proxy.rules.model import Rule
-from ttsr_proxy.rules.providers import PROVIDERS, RuleDirectories
+from ttsr_proxy.rules.providers import PROVIDERS, RuleDirectories, Source
 
-Fingerprint: TypeAlias = tuple[tuple[str, tuple[int, ...] | None], ...]
+State: TypeAlias = tuple[int, ...] | None
+"""What tells one version of a file or directory from another; None for what does not exist."""
 
 # File systems stamp changes with the clock's last tick: a second change within one tick of the first looks
-# like none. A scan that finds a change this young is not trusted (git calls such files racily clean).
+# like none. A look that finds a change this young is not trusted (git calls such files racily clean).
 _TICK_NANOSECONDS = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """The places that rules come from, and the state of every path that they depend on."""
+
+    sources: tuple[Source, ...]
+    states: Mapping[str, State]
+
+    def holds(self, directories: RuleDirectories) -> bool:
+        """Whether everything is still as it was. A directory's own times tell of files that came or went."""
+        return _sources(directories) == self.sources and all(
+            _state(path) == state for path, state in self.states.items()
+        )
+
+    @property
+    def is_young(self) -> bool:
+        newest = max((max(state[:2]) for state in self.states.values() if state), default=0)
+        return abs(time.time_ns() - newest) < _TICK_NANOSECONDS
 
 
 class RuleSource:
@@ -37,40 +59,43 @@ class RuleSource:
 
         Raises ValueError when `extra` names a provider that does not exist.
         """
-        fingerprint = fingerprint_of(self._directories)
         given = tuple(extra)
-        if self._discovery is None or fingerprint != self._fingerprint or given != self._extra:
+        fresh = self._fingerprint is not None and self._fingerprint.holds(self._directories)
+        if self._discovery is None or not fresh or given != self._extra:
+            # Taken before reading, so that a change during it is seen by the next look.
+            fingerprint = fingerprint_of(self._directories)
             discovery = discover(self._directories, given)
             if discovery != self._discovery:
                 self._discovery = discovery
-            # Taken before reading, so that a change during it is seen by the next scan.
-            self._fingerprint = None if _is_young(fingerprint) else fingerprint
+            self._fingerprint = None if fingerprint.is_young else fingerprint
             self._extra = given
         return self._discovery
 
 
 def fingerprint_of(directories: RuleDirectories) -> Fingerprint:
-    """The identity, size and times of everything that discovery would read, by path."""
-    paths: list[Path] = []
-
-    def ignore(problem: Problem) -> None:
-        """Discovery reports what cannot be listed; here it only has to be the same each time."""
-
-    for provider in PROVIDERS:
-        for source in provider.sources(directories):
-            paths.append(source.path)
-            paths += source_files(source, ignore)
-    return tuple((str(path), _stat(path)) for path in paths)
+    """The identity, size and times of everything that the rules depend on."""
+    sources = _sources(directories)
+    states: dict[str, State] = {}
+    for source in sources:
+        for path, _ in walk(source, _ignore):
+            states[path] = _state(path)
+    return Fingerprint(sources, states)
 
 
-def _stat(path: Path) -> tuple[int, ...] | None:
+def _sources(directories: RuleDirectories) -> tuple[Source, ...]:
+    return tuple(source for provider in PROVIDERS for source in provider.sources(directories))
+
+
+def _ignore(problem: Problem) -> None:
+    """Discovery reports what cannot be listed."""
+
+
+_FIELDS = attrgetter("st_mtime_ns", "st_ctime_ns", "st_size", "st_ino", "st_dev", "st_mode")
+
+
+def _state(path: str) -> State:
     try:
-        stat = os.stat(path)
+        fields: tuple[int, ...] = _FIELDS(os.stat(path))
     except OSError:
         return None
-    return (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino, stat.st_dev, stat.st_mode)
-
-
-def _is_young(fingerprint: Fingerprint) -> bool:
-    newest = max((max(stat[:2]) for _, stat in fingerprint if stat), default=0)
-    return abs(time.time_ns() - newest) < _TICK_NANOSECONDS
+    return fields

@@ -61,7 +61,6 @@ class Attempt:
         self.noticed: list[Noticed] = []
         self.usage: Usage | None = None
         self.ending: ResponseEnding | None = None
-        self.request_id = ""
         self.model = ""
         self.heard = False
         """Upstream has sent an event of this attempt."""

@@ -27,6 +27,7 @@ class Budget:
         self._spent_before = spent_before
         self._per_rule: Counter[str] = Counter(inherited or {})
         self.total = inherited_total
+        self._last: frozenset[str] | None = None
 
     def allows(self, rule: Rule) -> bool:
         """Whether this rule may interrupt now."""
@@ -43,11 +44,14 @@ class Budget:
         """One interrupt by these rules."""
         self._per_rule.update(names)
         self.total += 1
+        self._last = names
 
-    def refund(self, names: frozenset[str]) -> None:
-        """The interrupt's retry failed: it does not count."""
-        self._per_rule.subtract(names)
-        self.total -= 1
+    def refund(self) -> None:
+        """The retry of the last interrupt failed: it does not count. Without one, nothing happens."""
+        if self._last is not None:
+            self._per_rule.subtract(self._last)
+            self.total -= 1
+            self._last = None
 
     def times(self, rule: str) -> int:
         """How often the rule interrupted this response."""

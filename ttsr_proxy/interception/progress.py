@@ -1,0 +1,138 @@
+"""How far one client request has come: what its response is made of, and the few facts of its course.
+
+Every step of an exchange works on this one object. What a step does to the client or upstream it yields as
+actions; what it learns it keeps here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ttsr_proxy.interception.actions import Action, Save, Send, StartAttempt
+from ttsr_proxy.interception.attempt import Attempt
+from ttsr_proxy.interception.blocks import WatchedBlock
+from ttsr_proxy.interception.budgets import Budget
+from ttsr_proxy.interception.client import ClientResponse
+from ttsr_proxy.interception.draft import Draft
+from ttsr_proxy.interception.findings import Findings
+from ttsr_proxy.interception.journal import Journal
+from ttsr_proxy.interception.moves import estimate_tokens, without_loose_thinking
+from ttsr_proxy.interception.permission import Permission
+from ttsr_proxy.interception.remembering import Remembering
+from ttsr_proxy.interception.setup import Setup
+from ttsr_proxy.protocols.events import BlockDelta, BlockEnded, Other, ProtocolEvent
+from ttsr_proxy.sessions.record import ShadowBlock
+from ttsr_proxy.sessions.shadow import restore
+
+
+class Progress:
+    """One response in the making. `attempt` is None while an upstream call has not been answered."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        protocol, request, recalled, left = setup.protocol, setup.request, setup.recalled, setup.left
+        self.id = setup.new_id()
+        self.client = ClientResponse(protocol, self.id)
+        observed = _why_observed(setup)
+        pending = recalled.pending_from.pending if recalled.pending_from and observed is None else ()
+        history = restore(request.items, recalled, protocol.item_of_block, protocol.keep_marks)
+        self.draft = Draft(
+            protocol,
+            request,
+            protocol.strip_marks(history),
+            pending,
+            without_thinking=recalled.without_thinking,
+        )
+        self.budget = Budget(
+            setup.settings.budget,
+            sum(record.interrupts for record in recalled.chain),
+            left.per_rule if left else None,
+            left.total if left else 0,
+        )
+        self.permission = Permission(
+            setup.ruleset,
+            setup.families,
+            setup.settings,
+            self.budget,
+            recalled.chain,
+            [one.rule for one in pending],
+            observed,
+        )
+        self.memory = Remembering(setup, self.client, self.draft, self.budget)
+        self.journal = Journal(setup, self.id, self.memory.conversation, self.memory.turn)
+        self.findings = Findings(setup, self.journal)
+        self.attempt: Attempt | None = None
+        self.attempts = 0
+        self.checking: list[tuple[WatchedBlock, int]] = []
+        """The block and view of each ast-grep job whose answer is awaited. Nothing goes on meanwhile."""
+        self.interrupted = False
+        """An attempt was aborted for a broken rule, so that what follows is a retry."""
+        self.over = False
+        self.last_sent = 0.0
+        self.last_content = 0.0
+        """When the client last got content; the first abort counts as content."""
+
+    def current(self, attempt: Attempt | None) -> bool:
+        """Whether this attempt is still the one that the response is made of."""
+        return attempt is not None and attempt is self.attempt and not self.over
+
+    def next_attempt(self, delay: float = 0.0) -> StartAttempt:
+        """Ask upstream, again or for the first time, with the draft as it now stands."""
+        self.attempt = None
+        self.attempts += 1
+        spent = estimate_tokens(sum(len(block.text) for block in self.client.given))
+        return StartAttempt(self.draft.body(self.setup.raw, spent_tokens=spent), delay)
+
+    def hold(self, attempt: Attempt, event: ProtocolEvent, block: WatchedBlock | None, now: float) -> None:
+        """Put an event into the queue to the client."""
+        if attempt.whole_body is not None:
+            return
+        if block is None and isinstance(event, BlockDelta | BlockEnded):
+            # Upstream speaks of a block that it never opened: its own bytes, or nothing in a retry.
+            if attempt.number > 1:
+                return
+            event = Other(event.raw)
+        attempt.delivery.push(event, block, now)
+
+    def release(self, now: float) -> Iterator[Action]:
+        """Whatever of the queue may go to the client now."""
+        if self.attempt is not None:
+            yield from self.send(self.attempt.delivery.release(now), now)
+
+    def send(self, data: bytes, now: float) -> Iterator[Action]:
+        """Content for the client; what it exposes of a conversation with hidden parts is durable before."""
+        if not data:
+            return
+        self.last_sent = self.last_content = now
+        if not self.client.ended and self.memory.due():
+            yield Save(self.memory.record(self.left_blocks(), (), now=now, final=False))
+        yield Send(data)
+
+    def save(self, blocks: Sequence[ShadowBlock], now: float) -> Save:
+        """The final record of this response, whose last attempt gave `blocks`."""
+        return Save(self.memory.record(blocks, self.findings.reminders, now=now, final=True))
+
+    def left_blocks(self) -> list[ShadowBlock]:
+        """What the current attempt has left with the client so far."""
+        if self.attempt is None:
+            return []
+        return without_loose_thinking(self.attempt.delivered(self.setup.protocol, self.client, {}))
+
+    def usage(self, attempt: Attempt | None, *, whole: bool = False) -> dict[str, int]:
+        """What the client is told of tokens: the attempt's own figures and an estimate for what went before.
+
+        `whole`: the attempt has no final figures, so all its output is estimated too.
+        """
+        own = {block.client_index for block in attempt.order} if attempt is not None and not whole else set()
+        earlier = sum(len(block.text) for index, block in enumerate(self.client.given) if index not in own)
+        started = attempt.usage if attempt is not None else None
+        ending = attempt.ending.usage if attempt is not None and attempt.ending is not None else None
+        return self.setup.protocol.usage_changes(started, ending, estimate_tokens(earlier))
+
+
+def _why_observed(setup: Setup) -> str | None:
+    if setup.requester.observed is not None:
+        return setup.requester.observed
+    if setup.request.choices > 1 and setup.request.stream:
+        return "several choices are streamed at once"
+    return None

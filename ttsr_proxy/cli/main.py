@@ -9,6 +9,7 @@ import click
 from ttsr_proxy.cli.demo import demo
 from ttsr_proxy.cli.log import log
 from ttsr_proxy.cli.rules import rules
+from ttsr_proxy.cli.run import run
 from ttsr_proxy.cli.serve import serve
 from ttsr_proxy.errors import TtsrError
 
@@ -31,7 +32,7 @@ class _Commands(click.Group):
 
 @click.group(
     cls=_Commands,
-    commands=(serve, demo, rules, log),
+    commands=(serve, run, demo, rules, log),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(package_name="ttsr-proxy", prog_name="ttsr-proxy")

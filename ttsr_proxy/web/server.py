@@ -47,12 +47,11 @@ async def _serve(settings: Settings, ready: Callable[[str], None] | None) -> Non
     loop = asyncio.get_running_loop()
     await runner.setup()
     try:
-        site = web.TCPSite(runner, settings.host, settings.port)
-        await site.start()
+        url = await listen(runner, settings.host, settings.port)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         if ready is not None:
-            ready(_url(settings.host, runner))
+            ready(url)
         await stop.wait()
         _log.info("stopping")
         drained = asyncio.create_task(runner.cleanup())
@@ -66,7 +65,9 @@ async def _serve(settings: Settings, ready: Callable[[str], None] | None) -> Non
         await runner.cleanup()
 
 
-def _url(host: str, runner: web.AppRunner) -> str:
+async def listen(runner: web.AppRunner, host: str, port: int) -> str:
+    """Listen, and the URL to be reached at. Raises OSError when the address cannot be used."""
+    await web.TCPSite(runner, host, port).start()
     port = runner.addresses[0][1]
     shown = f"[{host}]" if ":" in host else host
     return f"http://{shown}:{port}"

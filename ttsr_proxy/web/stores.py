@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,8 @@ class Stores:
         self.interrupts = SqliteInterruptStore(path)
         self._secret: bytes | None = None
         self.healthy = True
+        self.counts: Counter[tuple[str, str]] = Counter()
+        """Matches of this process, by rule and action."""
 
     async def open(self) -> None:
         try:
@@ -80,6 +83,7 @@ class Stores:
             self._failed("save", error)
 
     async def log(self, records: Sequence[InterruptRecord]) -> None:
+        self.counts.update((record.rule, record.action) for record in records)
         try:
             await self.interrupts.add(records)
         except StoreError as error:

@@ -23,6 +23,21 @@ GLOB_KEYS = ("globs", "paths", "applyTo", "fileMatchPattern")
 CONDITION_KEYS = ("condition", "ttsr_trigger", "ttsrTrigger")
 """The spellings of `condition`, the current one first."""
 
+LIBRARY_KEYS = (
+    "atomic_id",
+    "scenario_id",
+    "revision",
+    "status",
+    "title",
+    "applies_when",
+    "exception",
+    "created_at",
+    "updated_at",
+    "source",
+    "compiler",
+)
+"""What else stands in the files of the rule library, for the library alone to read."""
+
 KNOWN_KEYS = (
     *GLOB_KEYS,
     *CONDITION_KEYS,

@@ -12,7 +12,7 @@ from typing import TypedDict, TypeVar, get_args
 
 from ttsr_proxy.modes import ContextMode, InterruptMode, OnExhausted, RepeatMode
 from ttsr_proxy.rules.frontmatter import Document
-from ttsr_proxy.rules.metadata import CONDITION_KEYS, GLOB_KEYS, KNOWN_KEYS
+from ttsr_proxy.rules.metadata import CONDITION_KEYS, GLOB_KEYS, KNOWN_KEYS, LIBRARY_KEYS
 from ttsr_proxy.rules.repairs import WHITESPACE, unquote
 from ttsr_proxy.rules.shorthand import file_globs, from_regex_literal, split_list, tool_scopes, unique
 
@@ -231,7 +231,7 @@ class _Values:
 
     def report_unknown_keys(self) -> None:
         for key in self._values:
-            if key not in KNOWN_KEYS:
+            if key not in KNOWN_KEYS and key not in LIBRARY_KEYS:
                 self.warn(key, f"not a key of rule files; ignored{_suggestion(key, KNOWN_KEYS)}")
 
     def _split(self, key: str, text: str) -> list[str]:

@@ -89,6 +89,20 @@ def test_the_modes_and_the_budget_that_hold_are_listed(run: Run, project: Path) 
     assert own["onExhausted"] == "block"
 
 
+def test_what_a_rule_overrides_and_where_it_looks_is_listed(run: Run) -> None:
+    rules = by_name(run("list", "--json"))
+    assert rules["no-eval"]["effective"]["overrides"] == ["interruptMode", "maxInterrupts"]
+    assert rules["no-eval"]["effective"]["scope"] == ["text", "tool:write(*.py)"]
+    assert rules["gated"]["effective"]["overrides"] == []
+    assert rules["gated"]["effective"]["scope"] == ["tool"]
+    assert rules["gated"]["effective"]["globs"] == ["src/**"]
+    assert rules["log"]["effective"]["scope"] == ["tool"]
+    line = next(line for line in run("list").stdout.splitlines() if line.startswith("no-eval"))
+    assert "text; write: *.py" in line
+    assert "tool-only* 3x*" in line
+    assert " once " in line
+
+
 def test_a_shadowed_rule_stays_listed_with_its_winner(run: Run, project: Path) -> None:
     (project / ".cursor/rules").mkdir(parents=True)
     (project / ".cursor/rules/no-eval.mdc").write_text(GATED)
@@ -179,6 +193,8 @@ def test_a_trial_names_the_condition_and_the_place(run: Run) -> None:
         "line": 2,
         "column": 5,
         "text": "eval(",
+        "before": "x = ",
+        "after": "y)",
     }
     assert rules["no-eval"]["interrupts"] is True
 
@@ -187,8 +203,77 @@ def test_a_file_is_tried_as_what_a_tool_writes_to_its_path(run: Run, project: Pa
     (project / "app.py").write_bytes(b"x = 1\r\nx = eval(y)\r\n")
     result = run("test", "app.py", "--rule", "no-eval")
     assert result.stdout.splitlines() == [
-        r"FIRES no-eval: condition \beval\( matches at line 2, column 5: eval( (interrupts)"
+        r"FIRES no-eval: condition \beval\( matches at line 2, column 5: x = eval(y) (interrupts)"
     ]
+
+
+def test_every_place_is_told_with_the_condition_that_matches_there(run: Run) -> None:
+    text = "eval(a)\nexec(b)\n" + "eval(c)\n" * 5
+    result = run("test", "--path", "a.py", "--rule", "no-eval", "--text", text)
+    lines = result.stdout.splitlines()
+    assert lines[0] == r"FIRES no-eval: condition \beval\( matches at line 1, column 1: eval(a) (interrupts)"
+    assert lines[1] == r"        also condition \bexec\( matches at line 2, column 1: exec(b)"
+    assert lines[-1] == "        and 2 more"
+    rules = by_name(run("test", "--json", "--path", "a.py", "--text", text))
+    assert [match["line"] for match in rules["no-eval"]["matches"]] == [1, 2, 3, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize(
+    ("frontmatter", "fired", "reason"),
+    [
+        ("", "r", "repeat: it matches, but fired in the last answer (repeatMode once)"),
+        ("repeatMode: always", "r", None),
+        (
+            "repeatMode: after-gap\nrepeatGap: 3",
+            "r:2",
+            "fired 2 answers ago (repeatMode after-gap with repeatGap 3)",
+        ),
+        ("repeatMode: after-gap\nrepeatGap: 3", "r:3", None),
+    ],
+)
+def test_a_rule_that_has_fired_is_kept_by_its_repeat_policy(
+    run: Run, project: Path, frontmatter: str, fired: str, reason: str | None
+) -> None:
+    (project / ".omp/rules/r.md").write_text(f"---\ncondition: foo\n{frontmatter}\n---\nx\n")
+    rule = by_name(run("test", "--json", "--text", "a foo", "--fired", fired))["r"]
+    assert (reason or "") in (rule["reason"] or "")
+    assert rule["fires"] is (reason is None)
+    assert rule["match"]["start"] == 2
+
+
+def test_fired_takes_a_rule_and_a_number_of_answers(run: Run) -> None:
+    assert run("test", "--text", "x", "--fired", "no-eval:0").exit_code == 2
+    assert "did you mean no-eval?" in run("test", "--text", "x", "--fired", "no-evil:2").stderr
+
+
+def test_a_rule_for_other_agents_says_so(run: Run, project: Path) -> None:
+    (project / ".omp/rules/r.md").write_text("---\ncondition: foo\nagents: review*\n---\nx\n")
+    assert by_name(run("test", "--json", "--text", "foo"))["r"]["reason"] == (
+        "agents: it is for review*, not for main"
+    )
+    assert by_name(run("test", "--json", "--text", "foo", "--agent", "reviewer"))["r"]["fires"]
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("a.xyz", "astCondition: no language known for the file name of a.xyz"),
+        ("a.py", "astCondition: searched as python"),
+    ],
+)
+def test_an_ast_condition_says_as_what_it_was_searched(run: Run, path: str, reason: str) -> None:
+    assert reason in by_name(run("test", "--json", "--path", path, "--text", "1"))["log"]["reason"]
+
+
+def test_an_ast_condition_that_is_no_code_in_the_language_says_so(run: Run, project: Path) -> None:
+    (project / ".omp/rules/r.md").write_text("---\nastCondition: 'a = 1; b = 2'\n---\nx\n")
+    reason = by_name(run("test", "--json", "--path", "a.py", "--text", "1"))["r"]["reason"]
+    assert "no pattern is one piece of python code" in reason
+
+
+def test_a_path_outside_the_project_is_named_as_the_reason(run: Run) -> None:
+    reason = by_name(run("test", "--json", "--path", "/tmp/src/a", "--text", "TODO"))["gated"]["reason"]
+    assert "outside the project" in reason
 
 
 def test_standard_input_is_tried_as_text(run: Run) -> None:

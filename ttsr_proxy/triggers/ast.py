@@ -169,6 +169,30 @@ def search(language: str, text: str, patterns: Sequence[str]) -> tuple[AstHit, .
     return tuple(hit for pattern in wanted if (hit := _first(root, pattern)) is not None)
 
 
+def every_hit(language: str, text: str, patterns: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
+    """All matches of each pattern that has one, as start and end in characters; otherwise as `search`."""
+    hits: dict[str, list[tuple[int, int]]] = {}
+    wanted = [pattern for pattern in dict.fromkeys(patterns) if usable(language, pattern)]
+    if not wanted:
+        return hits
+    try:
+        with _contained_panics():
+            root = SgRoot(_encodable(text), language).root()
+    except AstPatternError:
+        return hits
+    for pattern in wanted:
+        try:
+            with _contained_panics():
+                whole = _METAVARIABLE.match(pattern)
+                found = [root] if whole else root.find_all(pattern=_encodable(pattern))
+        except AstPatternError:
+            continue
+        spans = [node.range() for node in found]
+        if spans:
+            hits[pattern] = [(span.start.index, span.end.index) for span in spans]
+    return hits
+
+
 def _finds_any(root: SgNode, patterns: Sequence[str]) -> bool:
     rules: list[Rule] = [{"pattern": _encodable(pattern)} for pattern in patterns]
     try:

@@ -34,8 +34,12 @@ class ProjectRules:
         return {
             **entry.to_dict(),
             "warnings": warnings,
-            "effective": effective(entry.rule, self.project.ttsr),
+            "effective": self.effective(entry),
         }
+
+    def effective(self, entry: Entry) -> JsonObject:
+        """What holds for a rule in this project; see the function of this name."""
+        return effective(entry.rule, self.project.ttsr)
 
     def warnings(self, entry: Entry) -> Sequence[str]:
         """What compiling the rule had to say."""
@@ -88,13 +92,38 @@ def _compile(project: ProjectSettings, discovery: Discovery) -> ProjectRules:
 
 
 def effective(rule: Rule, ttsr: TtsrSettings) -> JsonObject:
-    """The rule's own modes and budget where it has them, else the configured ones."""
+    """The rule's own scope, modes and budget where it has them, else what holds without them.
+
+    `overrides` names the keys for which the rule sets something else than the configuration. Prose has no
+    paths, so that a rule with globs watches tool calls only, and so does one with ast patterns alone.
+    """
     budget = ttsr.budget
-    return {
-        "interruptMode": rule.interrupt_mode or ttsr.interrupt_mode,
-        "contextMode": rule.context_mode or ttsr.context_mode,
-        "repeatMode": rule.repeat_mode or ttsr.repeat_mode,
-        "repeatGap": ttsr.repeat_gap if rule.repeat_gap is None else rule.repeat_gap,
-        "maxInterrupts": rule.interrupt_budget(budget.per_rule),
-        "onExhausted": rule.on_exhausted or budget.on_exhausted,
+    configured: JsonObject = {
+        "interruptMode": ttsr.interrupt_mode,
+        "contextMode": ttsr.context_mode,
+        "repeatMode": ttsr.repeat_mode,
+        "repeatGap": ttsr.repeat_gap,
+        "maxInterrupts": budget.per_rule,
+        "onExhausted": budget.on_exhausted,
     }
+    own: JsonObject = {
+        "interruptMode": rule.interrupt_mode,
+        "contextMode": rule.context_mode,
+        "repeatMode": rule.repeat_mode,
+        "repeatGap": rule.repeat_gap,
+        "maxInterrupts": rule.interrupt_budget(budget.per_rule),
+        "onExhausted": rule.on_exhausted,
+    }
+    holds = {key: value if own[key] is None else own[key] for key, value in configured.items()}
+    scope = list(rule.scope or _DEFAULT_SCOPE)
+    if rule.globs or not rule.condition:
+        scope = [token for token in scope if token.strip().lower() not in ("text", "thinking")]
+    return {
+        "scope": scope,
+        "globs": list(rule.globs or ()),
+        **holds,
+        "overrides": [key for key, value in holds.items() if value != configured[key]],
+    }
+
+
+_DEFAULT_SCOPE = ("text", "tool")

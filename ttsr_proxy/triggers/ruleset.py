@@ -102,6 +102,16 @@ class RuleSet:
     def __len__(self) -> int:
         return len(self.rules)
 
+    @property
+    def compiled(self) -> tuple[CompiledRule, ...]:
+        """The accepted rules, compiled, in order."""
+        return self._accepted
+
+    @property
+    def project_root(self) -> str | None:
+        """The directory that project globs are relative to."""
+        return self._root
+
     def interrupts(self, rule: Rule, source: Source) -> bool:
         """Whether a match of `rule` in this source interrupts: by the rule's own mode, else the set's."""
         return source in _INTERRUPTED_SOURCES[rule.interrupt_mode or self.interrupt_mode]

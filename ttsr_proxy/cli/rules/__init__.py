@@ -1,0 +1,14 @@
+"""`ttsr-proxy rules`: what rules there are, whether they are sound, and what they match."""
+
+from __future__ import annotations
+
+import click
+
+from ttsr_proxy.cli.rules.listing import list_rules, show_rule
+from ttsr_proxy.cli.rules.scan import scan_files
+from ttsr_proxy.cli.rules.trial import test_rules
+
+
+@click.group(commands=(list_rules, show_rule, test_rules, scan_files))
+def rules() -> None:
+    """See what rules there are, check them, and try them."""

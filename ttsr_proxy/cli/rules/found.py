@@ -1,0 +1,41 @@
+"""What the `rules` commands share: the rules of a project, and rules by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from ttsr_proxy.cli.options import settings_for
+from ttsr_proxy.errors import TtsrError
+from ttsr_proxy.toolcalls.families import FamilyTable
+from ttsr_proxy.triggers.inventory import ProjectRules, project_rules
+
+json_option = click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
+
+
+def rules_of(
+    project: Path, config: Path | None, rule_directories: Sequence[Path], extensions: Sequence[Path]
+) -> ProjectRules:
+    """The rules of a command's project. Raises ConfigError."""
+    settings = settings_for(project, config, rule_directories=rule_directories, extensions=extensions)
+    return project_rules(settings.projects[0])
+
+
+def check_names(found: ProjectRules, names: Sequence[str]) -> None:
+    """Raise TtsrError for a name that no rule has."""
+    known = dict.fromkeys(entry.rule.name for entry in found.inventory.entries)
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise TtsrError(
+                f"there is no rule {name!r}{hint or '.'} Rules here: {', '.join(known) or 'none'}"
+            )
+
+
+def kind_of(found: ProjectRules, tool: str) -> str | None:
+    """The kind of tool that a tool's name stands for in this project, if any."""
+    return FamilyTable.default().with_custom(found.project.ttsr.tool_families).family_of(tool).kind

@@ -1,10 +1,11 @@
 """What the proxy adds to a stream: time to first event and time per event, against asking upstream directly.
 
-    python benchmarks/proxy.py [--rounds N] [--events N]
+    python benchmarks/proxy.py [--rounds N] [--events N] [--turns N]
 
 Runs a scripted upstream and one proxy per rule count (0, 30, 300) as processes of their own, asks them and
-the upstream in turn, round by round, so that the machine's moods hit all alike, and prints a Markdown table
-of medians. The text holds no violation; every rule watches text, thinking and tool calls.
+the upstream in turn, round by round, so that the machine's moods hit all alike, and prints Markdown tables
+of medians. The text holds no violation; every rule watches text, thinking and tool calls. The time to the
+first event is measured for a first question and for a request that carries a conversation of many turns.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ def event(name: str, data: dict[str, object]) -> bytes:
     return f"event: {name}\ndata: {json.dumps({'type': name, **data})}\n\n".encode()
 
 
-def stream_parts(events: int) -> tuple[bytes, list[bytes], bytes]:
-    """Opening, text deltas and ending of a response."""
+def stream_parts(events: int) -> tuple[bytes, list[bytes]]:
+    """Opening and text deltas of a response."""
     usage = {"input_tokens": 10, "output_tokens": 1}
     message: dict[str, object] = {
         "id": "msg_1",
@@ -72,30 +73,39 @@ def stream_parts(events: int) -> tuple[bytes, list[bytes], bytes]:
         )
         for number in range(events)
     ]
-    stop = {"delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": {"output_tokens": events}}
-    ending = (
-        event("content_block_stop", {"index": 0}) + event("message_delta", stop) + event("message_stop", {})
+    return opening, deltas
+
+
+def ending(call_id: str) -> bytes:
+    """The end of a response whose last block is a call."""
+    call = {"type": "tool_use", "id": call_id, "name": "Read", "input": {}}
+    stop = {"delta": {"stop_reason": "tool_use", "stop_sequence": None}, "usage": {"output_tokens": 9}}
+    return (
+        event("content_block_stop", {"index": 0})
+        + event("content_block_start", {"index": 1, "content_block": call})
+        + event("content_block_stop", {"index": 1})
+        + event("message_delta", stop)
+        + event("message_stop", {})
     )
-    return opening, deltas, ending
 
 
 def serve_upstream(events: int, pipe: multiprocessing.connection.Connection) -> None:
-    """The scripted upstream's process: a request's `max_tokens` says how many events."""
-    opening, deltas, ending = stream_parts(events)
+    """The scripted upstream's process: a request's `max_tokens` says how many events, its user the call."""
+    opening, deltas = stream_parts(events)
 
     async def messages(request: web.Request) -> web.StreamResponse:
-        wanted = (await request.json())["max_tokens"]
+        body = await request.json()
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})
         await response.prepare(request)
         await response.write(opening)
-        for delta in deltas[:wanted]:
+        for delta in deltas[: body["max_tokens"]]:
             await response.write(delta)
-        await response.write(ending)
+        await response.write(ending(body["metadata"]["user_id"]))
         await response.write_eof()
         return response
 
     async def main() -> None:
-        app = web.Application()
+        app = web.Application(client_max_size=0)
         app.router.add_post("/v1/messages", messages)
         runner = web.AppRunner(app)
         await runner.setup()
@@ -164,21 +174,38 @@ def proxy_process(root: Path, upstream: str, count: int) -> Iterator[str]:
 @dataclass(slots=True)
 class Samples:
     first: list[float] = field(default_factory=list)
-    """Seconds from sending a request to its first event."""
-    whole: list[float] = field(default_factory=list)
+    """Seconds from sending a first question to its first event."""
+    long: list[float] = field(default_factory=list)
+    """The same with a long conversation before it."""
+    event: list[float] = field(default_factory=list)
     """Seconds per event of a whole stream, flat out."""
 
 
-async def ask(session: aiohttp.ClientSession, url: str, number: int, events: int) -> tuple[float, float]:
+def conversation(turns: int, last_call: str) -> list[dict[str, object]]:
+    """An agent at work: in each turn it says a few words and reads a file."""
+    messages: list[dict[str, object]] = [{"role": "user", "content": "Find out why the import fails."}]
+    for turn in range(turns):
+        call_id = last_call if turn == turns - 1 else f"toolu_{turn}"
+        path = f"src/module_{turn}.py"
+        call = {"type": "tool_use", "id": call_id, "name": "Read", "input": {"file_path": path}}
+        result = {"type": "tool_result", "tool_use_id": call_id, "content": WORDS * 10}
+        messages.append({"role": "assistant", "content": [{"type": "text", "text": WORDS}, call]})
+        messages.append({"role": "user", "content": [result]})
+    return messages
+
+
+def body(messages: list[dict[str, object]], call_id: str, events: int) -> bytes:
+    """A request whose answer has so many events and ends with this call."""
+    wanted = {"model": "claude-opus-5-5", "max_tokens": events, "stream": True}
+    question = {"role": "user", "content": f"Go on after {call_id}."}
+    document = {**wanted, "metadata": {"user_id": call_id}, "messages": [*messages, question]}
+    return json.dumps(document).encode()
+
+
+async def ask(session: aiohttp.ClientSession, url: str, data: bytes) -> tuple[float, float]:
     """Seconds to the first event and to the end."""
-    body = {
-        "model": "claude-opus-5-5",
-        "max_tokens": events,
-        "stream": True,
-        "messages": [{"role": "user", "content": f"Question {number}."}],
-    }
     started = time.perf_counter()
-    async with session.post(f"{url}/v1/messages", json=body, headers=HEADERS) as response:
+    async with session.post(f"{url}/v1/messages", data=data, headers=HEADERS) as response:
         response.raise_for_status()
         first = await response.content.readany()
         at_first = time.perf_counter() - started
@@ -188,36 +215,32 @@ async def ask(session: aiohttp.ClientSession, url: str, number: int, events: int
     return at_first, time.perf_counter() - started
 
 
-async def measure(targets: dict[str, str], rounds: int, events: int) -> dict[str, Samples]:
+async def measure(targets: dict[str, str], rounds: int, events: int, turns: int) -> dict[str, Samples]:
     """Every target once per round, in turn; the first round warms up and does not count."""
     samples = {name: Samples() for name in targets}
     async with aiohttp.ClientSession() as session:
         for number in range(rounds + 1):
             for name, url in targets.items():
-                first, _ = await ask(session, url, number, 1)
-                _, whole = await ask(session, url, number, events)
+                call_id = f"toolu_of_{name}_{number}"
+                first, _ = await ask(session, url, body([], call_id, 1))
+                # The answer that the proxy has just given is the newest of the long conversation.
+                before = conversation(turns, call_id)
+                long, _ = await ask(session, url, body(before, f"{call_id}_2", 1))
+                _, whole = await ask(session, url, body([], f"{call_id}_3", events))
                 if number:
                     samples[name].first.append(first)
-                    samples[name].whole.append(whole / events)
+                    samples[name].long.append(long)
+                    samples[name].event.append(whole / events)
     return samples
 
 
-def table(samples: dict[str, Samples], rounds: int, events: int) -> str:
-    lines = [
-        f"{rounds} interleaved rounds, {events} events per stream, Python {sys.version.split()[0]}, "
-        f"{os.cpu_count()} cores. Medians.",
-        "",
-        "| | first event, ms | x direct | added, ms | per event, µs | x direct | added, µs |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
-    direct_first = statistics.median(samples[DIRECT].first)
-    direct_event = statistics.median(samples[DIRECT].whole)
-    for name, sample in samples.items():
-        first, whole = statistics.median(sample.first), statistics.median(sample.whole)
-        lines.append(
-            f"| {name} | {first * 1e3:.2f} | {first / direct_first:.2f} | {(first - direct_first) * 1e3:.2f} "
-            f"| {whole * 1e6:.1f} | {whole / direct_event:.2f} | {(whole - direct_event) * 1e6:.1f} |"
-        )
+def table(title: str, unit: str, scale: float, columns: dict[str, list[float]]) -> str:
+    """Medians against asking directly."""
+    lines = [f"| {title} | {unit} | x direct | added, {unit} |", "| --- | ---: | ---: | ---: |"]
+    direct = statistics.median(columns[DIRECT]) * scale
+    for name, sample in columns.items():
+        median = statistics.median(sample) * scale
+        lines.append(f"| {name} | {median:.2f} | {median / direct:.2f} | {median - direct:.2f} |")
     return "\n".join(lines)
 
 
@@ -227,6 +250,7 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=30, help="measured rounds (default: 30)")
     parser.add_argument("--events", type=int, default=2000, help="events per stream (default: 2000)")
+    parser.add_argument("--turns", type=int, default=200, help="of the long conversation (default: 200)")
     arguments = parser.parse_args()
     with ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -234,8 +258,18 @@ def main() -> None:
         targets = {DIRECT: upstream}
         for count in RULE_COUNTS:
             targets[f"{count} rules"] = stack.enter_context(proxy_process(root, upstream, count))
-        samples = asyncio.run(measure(targets, arguments.rounds, arguments.events))
-    print(table(samples, arguments.rounds, arguments.events))
+        work = measure(targets, arguments.rounds, arguments.events, arguments.turns)
+        samples = asyncio.run(work)
+    print(
+        f"{arguments.rounds} interleaved rounds, {arguments.events} events per stream, "
+        f"Python {sys.version.split()[0]}, {os.cpu_count()} cores. Medians.\n"
+    )
+    firsts = {name: sample.first for name, sample in samples.items()}
+    longs = {name: sample.long for name, sample in samples.items()}
+    events = {name: sample.event for name, sample in samples.items()}
+    print(table("first event of a first question", "ms", 1e3, firsts), end="\n\n")
+    print(table(f"first event after {arguments.turns} turns", "ms", 1e3, longs), end="\n\n")
+    print(table("per event", "µs", 1e6, events))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ JsonObject: TypeAlias = dict[str, Any]
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
 def decode(data: bytes | str) -> JsonValue:
@@ -48,4 +49,7 @@ def encode(value: JsonValue) -> bytes:
 
 def canonical(value: JsonValue) -> str:
     """One text per value: sorted keys, no spaces. For comparison and hashing of parsed values."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    try:
+        return _encode_sorted(value).decode()
+    except (UnicodeEncodeError, OverflowError, TypeError):
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

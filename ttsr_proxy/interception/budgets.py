@@ -32,7 +32,7 @@ class Budget:
     def allows(self, rule: Rule) -> bool:
         """Whether this rule may interrupt now."""
         limit = rule.interrupt_budget(self._settings.per_rule)
-        return self._per_rule[rule.name] < limit and not self.response_spent
+        return self.times(rule.name) < limit and not self.response_spent
 
     @property
     def response_spent(self) -> bool:
@@ -55,7 +55,7 @@ class Budget:
 
     def times(self, rule: str) -> int:
         """How often the rule interrupted this response."""
-        return self._per_rule[rule]
+        return self._per_rule.get(rule, 0)
 
     @property
     def per_rule(self) -> dict[str, int]:

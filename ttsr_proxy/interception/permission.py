@@ -29,6 +29,9 @@ class Verdict:
     detail: str = ""
 
 
+_INTERRUPT, _REMIND = Verdict("interrupt"), Verdict("remind")
+
+
 class Permission:
     """Judged on the chain of this request alone, so that forks and sub-agents keep their own counts.
 
@@ -49,8 +52,12 @@ class Permission:
         self._families = families
         self._settings = settings
         self._budget = budget
-        self._chain = chain
-        self._reminding = frozenset(reminding)
+        reminded = {name for record in chain for name in record.reminded}
+        self._since: dict[str, int | None] = {
+            **{name: responses_since(name, chain) for name in reminded},
+            **dict.fromkeys(reminding, 0),
+        }
+        """How many responses ago the model was reminded of a rule; zero for this very request."""
         self._observed = observed
         self.barred = ""
         """Why no rule may interrupt this response any more, if that is so."""
@@ -84,15 +91,18 @@ class Permission:
         """What a match of this rule may do now."""
         if self._observed is not None:
             return Verdict("observed", self._observed)
-        if self._budget.times(rule.name) == 0:
-            since = 0 if rule.name in self._reminding else responses_since(rule.name, self._chain)
-            if not may_fire(rule, since, self._settings):
-                when = "with this request" if since == 0 else f"{since} responses ago"
-                return Verdict("suppressed", f"the model was reminded {when}")
+        since = self._since.get(rule.name)
+        if (
+            since is not None
+            and not self._budget.times(rule.name)
+            and not may_fire(rule, since, self._settings)
+        ):
+            when = "with this request" if since == 0 else f"{since} responses ago"
+            return Verdict("suppressed", f"the model was reminded {when}")
         if not self._ruleset.interrupts(rule, source):
-            return Verdict("remind")
+            return _REMIND
         if self.barred:
             return Verdict("exhausted", self.barred)
         if not self._budget.allows(rule):
             return Verdict("exhausted", "the budget of interrupts is spent")
-        return Verdict("interrupt")
+        return _INTERRUPT

@@ -47,9 +47,42 @@ class Echoes:
 
 def find_echoes(items: Sequence[HistoryItem], chain_text: ChainText, *, prefill: bool = False) -> Echoes:
     """Split a request's items into echoes. A prefill, the assistant run at the very end, is not an echo."""
+    return _split(items, chain_text, prefill, 0, "")
+
+
+def find_newest(items: Sequence[HistoryItem], chain_text: ChainText, *, prefill: bool = False) -> Echoes:
+    """The last few of `find_echoes`, at least the newest if there is one, without the cost of a long history.
+
+    A call's id stands for everything before it, so nothing before the last call but one needs to be read.
+    """
+    at = len(items)
+    if prefill:
+        at = _run_start(items, at)
+    while at and items[at - 1].role != "assistant":
+        at -= 1
+    at = _run_start(items, at)
+    while at:
+        at -= 1
+        anchor = items[at].anchor
+        if items[at].role == "assistant" and anchor is not None and anchor.startswith("call:"):
+            end = at + 1
+            while items[end].role == "assistant":
+                end += 1
+            return _split(items, chain_text, prefill, end, anchor)
+    return _split(items, chain_text, prefill, 0, "")
+
+
+def _run_start(items: Sequence[HistoryItem], end: int) -> int:
+    """Where the assistant run begins that ends before `end`; `end` itself if there is none."""
+    while end and items[end - 1].role == "assistant":
+        end -= 1
+    return end
+
+
+def _split(
+    items: Sequence[HistoryItem], chain_text: ChainText, prefill: bool, position: int, chain: str
+) -> Echoes:
     runs: list[Echo] = []
-    chain = ""
-    position = 0
     while position < len(items):
         if items[position].role != "assistant":
             chain = _extend(chain, items[position], chain_text)

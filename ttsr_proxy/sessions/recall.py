@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ttsr_proxy.protocols.history import HistoryItem
-from ttsr_proxy.sessions.echoes import ChainText, Echo, find_echoes, join_prose, prose
+from ttsr_proxy.sessions.echoes import ChainText, Echo, find_echoes, find_newest, join_prose, prose
 from ttsr_proxy.sessions.record import GivenBlock, ResponseRecord
 from ttsr_proxy.sessions.store import ConversationStore
 
@@ -15,8 +15,9 @@ from ttsr_proxy.sessions.store import ConversationStore
 class Recalled:
     """What is remembered about a request.
 
-    `chain` runs from the root to the newest known response; `records` says which record each echo is, by
-    the echo's start. `place` is the place anchor of the response that the request asks for.
+    `echoes` are all of the request's, or only the last if nothing was ever hidden on its chain. `chain`
+    runs from the root to the newest known response; `records` says which record each echo is, by the echo's
+    start. `place` is the place anchor of the response that the request asks for.
     """
 
     echoes: tuple[Echo, ...] = ()
@@ -49,7 +50,7 @@ async def recall(
     prefill: bool = False,
 ) -> Recalled:
     """Find the records of a request's echoes. Store errors pass through; the caller decides to fail open."""
-    split = find_echoes(items, chain_text, prefill=prefill)
+    split = find_newest(items, chain_text, prefill=prefill)
     echoes, place = split.runs, split.place
     if not echoes:
         return Recalled(place=place)
@@ -59,6 +60,7 @@ async def recall(
     if tip is not None and not tip.hidden:
         # Nothing was ever hidden on this chain: there is nothing to restore and no rule that has fired.
         return Recalled(echoes, place, {newest.start: tip}, (tip,), tip)
+    echoes = find_echoes(items, chain_text, prefill=prefill).runs
     found = await store.find(tenant, [anchor for echo in echoes for anchor in echo.anchors])
     tip, at = _newest(echoes, items, found)
     if tip is None:

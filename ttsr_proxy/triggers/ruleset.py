@@ -41,8 +41,8 @@ class RuleSet:
     """
 
     __slots__ = (
-        "_accepted", "_plans", "_reaching", "_root", "_subsets", "interrupt_mode", "registered", "rejected",
-        "rules", "warnings",
+        "_accepted", "_by_agent", "_plans", "_reaching", "_root", "_subsets", "interrupt_mode", "registered",
+        "rejected", "rules", "warnings",
     )  # fmt: skip
 
     def __init__(
@@ -89,6 +89,7 @@ class RuleSet:
         self._plans: dict[tuple[Source, str | None, str | None, tuple[str, ...]], Plan] = {}
         self._reaching: dict[tuple[Source, str | None, str | None], tuple[Rule, ...]] = {}
         self._subsets: dict[tuple[str, ...], RuleSet] = {}
+        self._by_agent: dict[str, RuleSet] = {}
         self.interrupt_mode: InterruptMode = interrupt_mode
         self.rules: tuple[Rule, ...] = tuple(compiled.rule for compiled in accepted)
         """The accepted rules, in order."""
@@ -160,9 +161,15 @@ class RuleSet:
     def for_agent(self, agent: str | None) -> RuleSet:
         """The rules for one agent: those whose `agents` globs match its name, or that have none."""
         name = (agent or MAIN_AGENT).strip()
-        return self.select(
-            lambda rule: rule.agents is None or any(compile_glob(glob).matches(name) for glob in rule.agents)
-        )
+        chosen = self._by_agent.get(name)
+        if chosen is None:
+            chosen = self.select(
+                lambda rule: (
+                    rule.agents is None or any(compile_glob(glob).matches(name) for glob in rule.agents)
+                )
+            )
+            _store(self._by_agent, name, chosen)
+        return chosen
 
     def _plan(self, context: StreamContext) -> Plan:
         key = (context.source, fold(context.tool), fold(context.kind), context.paths)

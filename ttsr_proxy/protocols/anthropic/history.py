@@ -55,15 +55,18 @@ def _anchor(block_type: str, value: JsonObject) -> str | None:
 
 def without_cache_marks(block: JsonObject) -> JsonObject:
     """The block without `cache_control`, its own and that of the blocks in its content."""
-    clean = _unmarked(block)
-    inner = clean.get("content")
-    if isinstance(inner, list):
-        clean["content"] = [_unmarked(part) if isinstance(part, dict) else part for part in inner]
-    return clean
+    block = _unmarked(block)
+    inner = block.get("content")
+    if not isinstance(inner, list) or not any(isinstance(part, dict) and _MARK in part for part in inner):
+        return block
+    return {**block, "content": [_unmarked(part) if isinstance(part, dict) else part for part in inner]}
+
+
+_MARK = "cache_control"
 
 
 def _unmarked(block: JsonObject) -> JsonObject:
-    return {key: value for key, value in block.items() if key != "cache_control"}
+    return {key: value for key, value in block.items() if key != _MARK} if _MARK in block else block
 
 
 def chain_text(item: HistoryItem) -> str | None:
@@ -91,8 +94,8 @@ def chain_text(item: HistoryItem) -> str | None:
 def keep_marks(recorded: JsonObject, echoed: JsonObject) -> JsonObject:
     """The recorded block with the cache breakpoint that the client has set on its echo, and no other."""
     block = _unmarked(recorded)
-    mark = echoed.get("cache_control")
-    return block if mark is None else {**block, "cache_control": mark}
+    mark = echoed.get(_MARK)
+    return block if mark is None else {**block, _MARK: mark}
 
 
 def text_block(text: str) -> JsonObject:

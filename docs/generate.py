@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import click
@@ -16,6 +16,8 @@ from click.testing import CliRunner
 from ttsr_proxy.cli import main as command_line
 from ttsr_proxy.config import KEYS, PROJECT_KEYS, Key
 from ttsr_proxy.config.keys import expected
+from ttsr_proxy.toolcalls.built_in import BUILT_IN
+from ttsr_proxy.toolcalls.family import Family, TextArgument
 from ttsr_proxy.web.app import ENDPOINTS
 
 DOCS = Path(__file__).parent
@@ -83,10 +85,46 @@ def endpoints() -> str:
     return "\n".join(("| endpoint | what it answers |", "| --- | --- |", *rows)) + "\n"
 
 
+def tool_families() -> str:
+    """The table of the tools that are known out of the box."""
+    lines = ["| family | tools | kind | path | text |", "| --- | --- | --- | --- | --- |"]
+    for family in BUILT_IN:
+        paths = _code(pattern.text for pattern in family.paths) or "none"
+        if any(text.form == "patch" for text in family.texts):
+            paths = "in the patch" if paths == "none" else f"{paths}, or in the patch"
+        cells = (
+            f"`{family.name}`",
+            _code(family.tools),
+            _kinds(family),
+            f"all: {paths}" if family.all_paths else paths,
+            ", ".join(map(_text_argument, family.texts)),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _kinds(family: Family) -> str:
+    plain = f"; without text `{family.plain_kind}`" if family.plain_kind else ""
+    return f"`{family.kind}`{plain}"
+
+
+def _text_argument(text: TextArgument) -> str:
+    remarks = [] if text.form == "text" else [text.form]
+    remarks += [f"kind `{text.kind}`"] if text.kind else []
+    remarks += ["joined"] if text.join is not None else []
+    name = f"`{text.pattern.text if text.pattern else '*'}`"
+    return f"{name} ({', '.join(remarks)})" if remarks else name
+
+
+def _code(words: Iterable[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "settings": settings,
     "project_settings": project_settings,
     "endpoints": endpoints,
+    "tool_families": tool_families,
     "help": help_texts,
 }
 

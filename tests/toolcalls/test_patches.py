@@ -44,6 +44,15 @@ def read(fragments: list[str]) -> list[tuple[tuple[str, ...], str]]:
         ('["a b.ts"#12AF]\n+x', [(("a b.ts",), "x")]),
         ("[a.ts#0000]\nREM", [(("a.ts",), "")]),
         ("+early\n[a.ts#0000]\n+late", [((), "early"), (("a.ts",), "late")]),
+        (
+            "--- a/a.ts\n+++ b/a.ts\n@@ -1,2 +1,2 @@\n ctx\n-old\n+x\n--- a/b.md\n+++ b/b.md\n@@\n+y\n",
+            [(("a.ts",), "x"), (("b.md",), "y")],
+        ),
+        ("--- /dev/null\n+++ b/a.ts\t2026-01-01\n+x", [(("a.ts",), "x")]),
+        ("--- a/a.ts\n+++ /dev/null\n-x", [(("a.ts",), "")]),
+        ("--- old.ts\n+++ new.ts\n+x", [(("new.ts", "old.ts"), "x")]),
+        ("*** Update File: a.sql\n--- note\n+++ note\n+x", [(("a.sql",), "++ note\nx")]),
+        ("--- a.ts\n+++ a.ts\n-- x\n--- y\n+z\n[b.md]\n+w", [(("a.ts",), "z\nw")]),
         ("no patch at all\n- x", []),
         ("", []),
     ],
@@ -59,6 +68,8 @@ def test_only_added_lines_count_each_for_its_own_file(patch, sections):
         st.sampled_from(
             [
                 "*** Begin Patch",
+                "--- a/d.ts",
+                "+++ b/d.ts",
                 "*** Update File: a.ts",
                 "*** Add File: b.md",
                 "*** Delete File: c",

@@ -250,10 +250,8 @@ def test_a_freeform_patch_has_a_view_per_file_as_it_streams():
 
 def test_freeform_text_that_is_no_patch_is_one_view():
     assert read("apply_patch", ["what ", "is this"], freeform=True) == (View((), "what is this", "edit"),)
-    assert read("exec", ["await tools", '.run("x")'], freeform=True) == (
-        View((), 'await tools.run("x")', None),
-    )
-    assert read("exec", ["\ud83d", "\ude00\ud83d"], freeform=True) == (View((), "\U0001f600�", None),)
+    assert read("deploy", ["to ", "production"], freeform=True) == (View((), "to production", None),)
+    assert read("exec", ["\ud83d", "\ude00\ud83d"], freeform=True) == (View((), "\U0001f600�", "eval"),)
 
 
 def test_a_patch_argument_that_is_no_patch_is_seen_whole():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shlex
 from dataclasses import dataclass, field
 
-from ttsr_proxy.toolcalls.families import REPLACED, UNKNOWN, Family, TextArgument
+from ttsr_proxy.toolcalls.built_in import REPLACED, UNKNOWN
+from ttsr_proxy.toolcalls.family import Family, TextArgument
 from ttsr_proxy.toolcalls.json_stream import (
     ContainerStarted,
     JsonEvent,
@@ -16,7 +17,7 @@ from ttsr_proxy.toolcalls.json_stream import (
     StringEnded,
     well_formed,
 )
-from ttsr_proxy.toolcalls.patches import PatchPiece, PatchReader
+from ttsr_proxy.toolcalls.sections import PARSED, SECTIONED, PathOf, Sections, view_payloads
 from ttsr_proxy.toolcalls.view_set import OpenView, ViewSet
 
 MAX_SINGLE_VIEWS = 1000
@@ -34,44 +35,10 @@ class _String:
     path_scope: JsonPath | None = None
     may_be_path: bool = False
     view: OpenView | None = None
-    patch: _Patch | None = None
+    sections: Sections | None = None
+    argument: TextArgument | None = None
     kept: list[str] | None = None
     """Its text, where it is a path or may yet become a view."""
-
-
-class _Patch:
-    """A patch text whose files become views."""
-
-    def __init__(self, views: ViewSet, kind: str | None, path_of: Callable[[str], str]) -> None:
-        self._reader = PatchReader()
-        self._views = views
-        self._kind = kind
-        self._path_of = path_of
-        self._sections: dict[int, OpenView] = {}
-
-    def feed(self, text: str) -> list[OpenView]:
-        """Returns views that began without a path of their own."""
-        return self._add(self._reader.feed(text))
-
-    def finish(self) -> list[OpenView]:
-        return self._add(self._reader.finish())
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._sections
-
-    def _add(self, pieces: list[PatchPiece]) -> list[OpenView]:
-        pathless: list[OpenView] = []
-        for piece in pieces:
-            view = self._sections.get(piece.section)
-            if view is None:
-                view = self._sections[piece.section] = self._views.open(self._kind)
-                if piece.paths:
-                    self._views.settle(view, tuple(map(self._path_of, piece.paths)))
-                else:
-                    pathless.append(view)
-            self._views.add(view, piece.text)
-        return pathless
 
 
 @dataclass(slots=True)
@@ -99,7 +66,7 @@ class ArgumentDocument:
     view from the place where it stops to be: nothing that reaches the client goes unseen.
     """
 
-    def __init__(self, family: Family, views: ViewSet, path_of: Callable[[str], str]) -> None:
+    def __init__(self, family: Family, views: ViewSet, path_of: PathOf) -> None:
         self._family = family
         self._views = views
         self._path_of = path_of
@@ -107,6 +74,8 @@ class ArgumentDocument:
         self._paths = _Paths()
         self._string: _String | None = None
         self._joined: dict[tuple[TextArgument, JsonPath], OpenView] = {}
+        self._words: dict[tuple[TextArgument, JsonPath], list[str]] = {}
+        """Commands that come as lists of words."""
         self._single_views = 0
         self._unclaimed: list[_String] = []
         self._claimed = False
@@ -155,14 +124,17 @@ class ArgumentDocument:
                 string.path_scope = location[: pattern.scope_length]
                 string.kept = []
                 break
-        argument = self._text_argument(string)
+        argument = string.argument = self._text_argument(string)
         if argument is None:
             if string.path_scope is None:
                 self._keep_unnamed(string)
-        elif argument.form == "patch":
-            string.patch = _Patch(self._views, argument.kind or self._family.kind, self._path_of)
+        elif argument.form in SECTIONED:
+            kind = argument.kind or self._family.kind
+            string.sections = Sections(argument.form, self._views, kind, self._path_of)
             string.kept = []
         else:
+            if argument.form in PARSED:
+                string.kept = []
             self._claim()
             string.view = self._view_for(argument, location)
         return string
@@ -224,25 +196,37 @@ class ArgumentDocument:
             self._views.add(string.view, text)
         if string.kept is not None:
             string.kept.append(text)
-        if string.patch is not None:
-            self._settle_patch(string, string.patch.feed(text))
+        if string.sections is not None:
+            self._settle_sections(string, string.sections.feed(text))
 
-    def _settle_patch(self, string: _String, pathless: list[OpenView]) -> None:
+    def _settle_sections(self, string: _String, pathless: list[OpenView]) -> None:
         for view in pathless:
             self._await_path(view, string.location)
-        if string.patch is not None and not string.patch.is_empty:
+        if string.sections is not None and not string.sections.is_empty:
             string.kept = None
             self._claim()
 
     def _finish_string(self, string: _String) -> None:
-        if string.patch is not None:
-            self._settle_patch(string, string.patch.finish())
-            if string.patch.is_empty and not self._claimed:
+        if string.sections is not None:
+            self._settle_sections(string, string.sections.finish())
+            if string.sections.is_empty and not self._claimed:
                 self._unclaimed.append(string)
+        self._parse(string)
         if string.may_be_path and string.kept and self._paths.guess is None:
             self._paths.guess = "".join(string.kept)
         if string.path_scope is not None and string.kept:
             self._learn_path(string.path_scope, self._path_of("".join(string.kept)))
+
+    def _parse(self, string: _String) -> None:
+        """Look for files in a command or script that is complete, or as far as it has come."""
+        argument = string.argument
+        if argument is None or argument.form not in PARSED or string.kept is None:
+            return
+        text = "".join(string.kept)
+        if argument.join is None:
+            view_payloads(argument.form, text, self._views, self._path_of)
+        else:
+            self._words.setdefault((argument, string.location[:-1]), []).append(text)
 
     def _learn_path(self, scope: JsonPath, path: str) -> None:
         if self._family.all_paths:
@@ -262,8 +246,12 @@ class ArgumentDocument:
         if self._ended:
             return
         self._ended = True
-        if self._string is not None and self._string.patch is not None:
-            self._settle_patch(self._string, self._string.patch.finish())
+        if self._string is not None:
+            if self._string.sections is not None:
+                self._settle_sections(self._string, self._string.sections.finish())
+            self._parse(self._string)
+        for (argument, _), words in self._words.items():
+            view_payloads(argument.form, shlex.join(words), self._views, self._path_of)
         if self._raw is not None:
             self._views.add(self._raw, well_formed(self._stream.raw))
         else:
@@ -303,27 +291,34 @@ class ArgumentDocument:
 
 
 class FreeText:
-    """Input that is no JSON: a patch, or one text without a path."""
+    """Input that is no JSON: a patch, a script, or one text without a path."""
 
-    def __init__(self, family: Family, views: ViewSet, path_of: Callable[[str], str]) -> None:
+    def __init__(self, family: Family, views: ViewSet, path_of: PathOf) -> None:
         self._family = family
         self._views = views
+        self._path_of = path_of
         self._pairs = PairJoiner()
-        self._patch = _Patch(views, family.kind, path_of) if family.freeform == "patch" else None
+        self._sections: Sections | None = None
         self._kept: list[str] = []
-        self._view = None if self._patch else self._open()
+        self._view: OpenView | None = None
+        if family.freeform in SECTIONED:
+            self._sections = Sections(family.freeform, views, family.kind, path_of)
+        else:
+            self._view = self._open()
 
     def feed(self, fragment: str) -> None:
         self._add(self._pairs.feed(fragment))
 
     def finish(self) -> None:
         self._add(self._pairs.finish())
-        if self._patch is None:
-            return
-        self._settle(self._patch.finish())
-        if self._patch.is_empty:
-            self._views.add(self._open(), "".join(self._kept))
-            self._kept.clear()
+        text = "".join(self._kept)
+        self._kept.clear()
+        if self._sections is not None:
+            self._settle(self._sections.finish())
+            if self._sections.is_empty:
+                self._views.add(self._open(), text)
+        elif self._family.freeform in PARSED:
+            view_payloads(self._family.freeform, text, self._views, self._path_of)
 
     def _open(self) -> OpenView:
         view = self._views.open(self._family.kind)
@@ -333,9 +328,10 @@ class FreeText:
     def _add(self, text: str) -> None:
         if self._view is not None:
             self._views.add(self._view, text)
-        if self._patch is not None:
+        if self._family.freeform != "text":
             self._kept.append(text)
-            self._settle(self._patch.feed(text))
+        if self._sections is not None:
+            self._settle(self._sections.feed(text))
 
     def _settle(self, pathless: list[OpenView]) -> None:
         for view in pathless:

@@ -18,10 +18,11 @@ from ttsr_proxy.protocols.events import (
 )
 from ttsr_proxy.protocols.history import ItemKind
 from ttsr_proxy.protocols.protocol import ResponseWriter, WireProtocol
+from ttsr_proxy.protocols.request import ApiRequest
 from ttsr_proxy.sessions.record import GivenBlock
 
 Stage: TypeAlias = Literal["unsent", "opened", "content"]
-"""No byte yet; the opening event is out; a block is closed."""
+"""No byte yet; something is out; a block is closed."""
 
 _KINDS: dict[BlockKind, ItemKind] = {"text": "text", "thinking": "thinking", "tool": "tool_call"}
 
@@ -44,13 +45,15 @@ class ClientResponse:
     proxy takes out again. It names the `exchange`, so that it also tells which response it stands in.
     """
 
-    def __init__(self, protocol: WireProtocol, exchange: str) -> None:
+    def __init__(self, protocol: WireProtocol, request: ApiRequest, exchange: str) -> None:
         self._protocol = protocol
         self._exchange = exchange
-        self._writer: ResponseWriter = protocol.writer()
+        self._writer: ResponseWriter = protocol.writer(request)
         self._given: list[_Given] = []
         self._open: dict[int, BlockKind] = {}
         self.stage: Stage = "unsent"
+        self.begun = False
+        """The response itself has begun, not only comments and the like before it."""
         self.tool_delivered = False
         self.text_delivered = False
         """Prose, or the work of a server tool, has reached the client."""
@@ -69,16 +72,18 @@ class ClientResponse:
         return "".join(self._given[index].pieces)
 
     def start(self, event: ResponseStarted) -> bytes:
-        self.stage = "opened"
-        return self._writer.start(event)
+        data = self._writer.start(event)
+        self.begun = bool(data)
+        return self._sent(data)
 
     def begin(self, event: BlockStarted) -> tuple[int, bytes]:
         """Open a block: its index and the bytes."""
         index = len(self._given)
-        anchor = f"call:{event.call_id}" if event.kind == "tool" and event.call_id else None
-        kind = _KINDS.get(event.kind) or self._protocol.item_of_block(event.value, "assistant").kind
-        self._given.append(_Given(kind, anchor))
+        item = self._protocol.item_of_block(event.value, "assistant")
+        kind = _KINDS.get(event.kind) or item.kind
+        self._given.append(_Given(kind, item.anchor if event.kind == "tool" else None))
         self._open[index] = event.kind
+        self.begun = True
         if event.kind == "tool":
             self.tool_delivered = True
         elif event.kind == "opaque" and kind != "thinking":
@@ -86,16 +91,20 @@ class ClientResponse:
         initial = self._protocol.initial_text(event)
         if initial and event.kind in ("text", "thinking"):
             self._add_text(index, initial)
-        return index, self._writer.reindex(event, index)
+        return index, self._sent(self._writer.reindex(event, index))
 
     def delta(self, event: BlockDelta, index: int) -> bytes:
         if event.channel in ("text", "thinking"):
             self._add_text(index, event.text)
-        return self._writer.reindex(event, index)
+        return self._sent(self._writer.reindex(event, index))
 
     def part_of(self, event: BlockDelta, index: int, text: str) -> bytes:
         self._add_text(index, text)
-        return self._writer.part_of(event, index, text)
+        return self._sent(self._writer.part_of(event, index, text))
+
+    def break_off(self) -> bytes:
+        """The attempt is aborted: what of its delivered output was not written yet."""
+        return self._sent(self._writer.break_off())
 
     def end_block(self, event: BlockEnded, index: int) -> bytes:
         item = self._protocol.item_of_block(event.value, "assistant")
@@ -110,10 +119,12 @@ class ClientResponse:
         for index, kind in sorted(self._open.items()):
             if kind == "thinking":
                 marker = f"ttsr:{self._exchange}:{index}"
-                out += self._writer.marker(index, marker)
-                value = {"type": "thinking", "thinking": self.given_text(index), "signature": marker}
-                item = self._protocol.item_of_block(value, "assistant")
-                self._given[index].settled = GivenBlock("thinking", item.anchor, item.text)
+                signed = self._writer.marker(index, marker)
+                if signed:
+                    value = {"type": "thinking", "thinking": self.given_text(index), "signature": marker}
+                    item = self._protocol.item_of_block(value, "assistant")
+                    self._given[index].settled = GivenBlock("thinking", item.anchor, item.text)
+                out += signed
             out += self._writer.stop_block(index)
             self.stage = "content"
         self._open.clear()
@@ -128,7 +139,7 @@ class ClientResponse:
         return len(self._given) - 1
 
     def other(self, event: Other) -> bytes:
-        return self._writer.other(event)
+        return self._sent(self._writer.other(event))
 
     def ending(self, event: ResponseEnding, usage_changes: dict[str, int] | None) -> bytes:
         return self._writer.ending(event, usage_changes=usage_changes)
@@ -147,6 +158,11 @@ class ClientResponse:
 
     def error(self, error: dict[str, object]) -> bytes:
         return self._writer.error(error)
+
+    def _sent(self, data: bytes) -> bytes:
+        if data and self.stage == "unsent":
+            self.stage = "opened"
+        return data
 
     def _add_text(self, index: int, text: str) -> None:
         given = self._given[index]

@@ -193,7 +193,7 @@ class Exchange:
         match event:
             case ResponseStarted():
                 attempt.usage, attempt.model = event.usage, event.model
-                if attempt.number == 1 or progress.client.stage == "unsent":
+                if attempt.number == 1 or not progress.client.begun:
                     progress.hold(attempt, event, None, now)
             case BlockStarted():
                 yield from self._watch.begin(attempt, event, now)

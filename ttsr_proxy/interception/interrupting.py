@@ -46,7 +46,7 @@ class Interrupter:
         yield AbortAttempt()
         attempt.over = True
         if attempt.whole_body is None:
-            yield from progress.send(_cut(attempt, block, at, now), now)
+            yield from progress.send(_cut(attempt, block, at, now) + client.break_off(), now)
         if not progress.interrupted:
             progress.interrupted, progress.last_content = True, now
         progress.budget.charge(rules)

@@ -101,7 +101,9 @@ def _violating(protocol: WireProtocol, attempt: Attempt, block: WatchedBlock) ->
     """The violating block as far as it came; None if no history can carry it (unsigned thinking)."""
     if block.kind == "tool":
         value = attempt.values.get(attempt.order.index(block))
-        value = value or {**block.start.value, "input": close_partial(block.text)}
+        if value is None:
+            arguments = block.text if block.start.freeform else close_partial(block.text)
+            value = protocol.with_input(block.start.value, arguments)
         return Attempt.shadow(protocol, value, None)
     if block.kind == "text" and block.text.strip():
         return Attempt.shadow(protocol, protocol.text_block(block.text), None)

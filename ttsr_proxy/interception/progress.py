@@ -32,7 +32,7 @@ class Progress:
         self.setup = setup
         protocol, request, recalled, left = setup.protocol, setup.request, setup.recalled, setup.left
         self.id = setup.new_id()
-        self.client = ClientResponse(protocol, self.id)
+        self.client = ClientResponse(protocol, request, self.id)
         observed = _why_observed(setup)
         pending = recalled.pending_from.pending if recalled.pending_from and observed is None else ()
         history = restore(request.items, recalled, protocol.item_of_block, protocol.keep_marks)

@@ -48,7 +48,9 @@ class BlockStarted:
     value: JsonObject
     """The block as its opening event carries it."""
     freeform: bool = False
-    """The tool's input is plain text and no JSON (a custom tool of the Responses API)."""
+    """The tool's input is plain text and no JSON (a custom tool of the OpenAI APIs)."""
+    choice: int = 0
+    """Which of several answers the block belongs to, where a request can ask for more than one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,13 @@ class ResponseWriter(Protocol):
     """Bytes for the one response that the client receives, whatever the number of attempts behind it."""
 
     def start(self, event: ResponseStarted) -> bytes:
-        """The opening of the first attempt. Called once: it gives the response its identity."""
+        """The opening of the first attempt, which gives the response its identity.
+
+        Called again for the next attempt if it gave no bytes and nothing followed.
+        """
+
+    def break_off(self) -> bytes:
+        """The attempt is aborted: what of its delivered events was not written yet. Another may follow."""
 
     def reindex(self, event: BlockStarted | BlockDelta | BlockEnded, index: int) -> bytes:
         """The event at the client's index: its original bytes if nothing has to change."""
@@ -108,8 +114,8 @@ class WireProtocol(Protocol):
     def reader(self) -> ResponseReader:
         """A reader for one attempt."""
 
-    def writer(self) -> ResponseWriter:
-        """A writer for one client response."""
+    def writer(self, request: ApiRequest) -> ResponseWriter:
+        """A writer for the response to a client's request."""
 
     def read_message(self, body: bytes) -> tuple[ProtocolEvent, ...] | None:
         """A complete answer that was not streamed, as the events a stream of it would give, `raw` empty.
@@ -138,6 +144,9 @@ class WireProtocol(Protocol):
 
     def tool_result_item(self, call_id: str, text: str, *, is_error: bool = True) -> HistoryItem:
         """The proxy's own answer to a tool call."""
+
+    def with_input(self, value: JsonObject, arguments: JsonObject | str) -> JsonObject:
+        """A tool call's block with other arguments: a JSON object, or the plain text of a freeform call."""
 
     def item_of_block(self, value: JsonObject, role: Role, message: int | None = None) -> HistoryItem:
         """The history item of a block's value, as `BlockEnded.value` has it."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ttsr_proxy.protocols.anthropic import errors, history, request, response, usage, writer
-from ttsr_proxy.protocols.protocol import StopReasons, WireProtocol
+from ttsr_proxy.protocols.protocol import ResponseWriter, StopReasons, WireProtocol
+from ttsr_proxy.protocols.request import ApiRequest
 
 
 class AnthropicMessages:
@@ -15,7 +16,6 @@ class AnthropicMessages:
     stops = StopReasons(done="end_turn", tool="tool_use", length="max_tokens")
 
     reader = staticmethod(response.AnthropicReader)
-    writer = staticmethod(writer.AnthropicWriter)
     read_message = staticmethod(response.read_message)
     initial_text = staticmethod(response.initial_text)
     usage_changes = staticmethod(usage.usage_changes)
@@ -27,6 +27,7 @@ class AnthropicMessages:
     user_text_item = staticmethod(history.user_text_item)
     tool_result_item = staticmethod(history.tool_result_item)
     item_of_block = staticmethod(history.item_of_block)
+    with_input = staticmethod(history.with_input)
     text_block = staticmethod(history.text_block)
     keep_marks = staticmethod(history.keep_marks)
     chain_text = staticmethod(history.chain_text)
@@ -38,6 +39,10 @@ class AnthropicMessages:
     read_error = staticmethod(errors.read_error)
     is_binding_error = staticmethod(errors.is_binding_error)
     error_status = staticmethod(errors.error_status)
+
+    def writer(self, request: ApiRequest) -> ResponseWriter:
+        """A writer; nothing of the request shapes the stream."""
+        return writer.AnthropicWriter()
 
 
 ANTHROPIC: WireProtocol = AnthropicMessages()

@@ -114,6 +114,11 @@ def tool_result_item(call_id: str, text: str, *, is_error: bool = True) -> Histo
     return item_of_block(value, "user")
 
 
+def with_input(value: JsonObject, arguments: JsonObject | str) -> JsonObject:
+    """The call with other arguments; this API has no calls of plain text."""
+    return {**value, "input": arguments}
+
+
 def append_reminder(items: Sequence[HistoryItem], text: str) -> tuple[HistoryItem, ...]:
     """`items` with `text` after the last block of the last user message.
 

@@ -32,6 +32,10 @@ class AnthropicWriter:
         """The first attempt's `message_start`, as it came."""
         return event.raw
 
+    def break_off(self) -> bytes:
+        """Nothing: every event is written whole."""
+        return b""
+
     def reindex(self, event: BlockStarted | BlockDelta | BlockEnded, index: int) -> bytes:
         """The event at `index`; its original bytes if that is its own index."""
         if event.index == index:

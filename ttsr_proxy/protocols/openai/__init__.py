@@ -1,0 +1,1 @@
+"""What OpenAI's two APIs, Chat Completions and Responses, have in common."""

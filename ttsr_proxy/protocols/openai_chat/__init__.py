@@ -1,0 +1,45 @@
+"""The OpenAI Chat Completions API: `POST /v1/chat/completions`, as OpenAI, Azure and many others serve it."""
+
+from __future__ import annotations
+
+from ttsr_proxy.protocols.openai import errors
+from ttsr_proxy.protocols.openai_chat import history, request, response, usage, writer
+from ttsr_proxy.protocols.protocol import StopReasons, WireProtocol
+
+
+class OpenAIChat:
+    """The parts of this package, under the names that every wire protocol has."""
+
+    name = "openai-chat"
+    paths: tuple[str, ...] = ("/chat/completions",)
+    counting_paths: tuple[str, ...] = ()
+    stops = StopReasons(done="stop", tool="tool_calls", length="length")
+
+    reader = staticmethod(response.ChatReader)
+    writer = staticmethod(writer.ChatWriter)
+    read_message = staticmethod(response.read_message)
+    initial_text = staticmethod(response.initial_text)
+    usage_changes = staticmethod(usage.usage_changes)
+
+    read_request = staticmethod(request.read_request)
+    write_request = staticmethod(request.write_request)
+
+    append_reminder = staticmethod(history.append_reminder)
+    user_text_item = staticmethod(history.user_text_item)
+    tool_result_item = staticmethod(history.tool_result_item)
+    item_of_block = staticmethod(history.item_of_block)
+    text_block = staticmethod(history.text_block)
+    with_input = staticmethod(history.with_input)
+    keep_marks = staticmethod(history.keep_marks)
+    chain_text = staticmethod(history.chain_text)
+    strip_marks = staticmethod(history.strip_marks)
+    without_thinking = staticmethod(history.without_thinking)
+
+    error_object = staticmethod(errors.error_object)
+    error_body = staticmethod(errors.error_body)
+    read_error = staticmethod(errors.read_error)
+    is_binding_error = staticmethod(errors.is_binding_error)
+    error_status = staticmethod(errors.error_status)
+
+
+OPENAI_CHAT: WireProtocol = OpenAIChat()

@@ -162,7 +162,7 @@ class Driver:
             await asyncio.sleep(delay)
         target, exchange = self._target, self._exchange
         try:
-            answer = await self._upstream.call(target.method, target.url, target.headers, body)
+            answer = await self._upstream.call(target.method, target.url, target.headers, body, readable=True)
             self._answer = answer
             headers = answer.headers
             if answer.status != 200:
@@ -172,7 +172,7 @@ class Driver:
                 after = _retry_after(headers.get("retry-after"))
                 return lambda now: exchange.attempt_refused(answer.status, refused, after, now)
             encoding = headers.get("content-encoding", "identity")
-            if encoding != "identity":
+            if encoding != "identity" and not answer.decoded:
                 return lambda now: exchange.attempt_uninspectable(
                     f"the answer is compressed ({encoding})", now
                 )
@@ -217,16 +217,20 @@ class Driver:
             assert self._answer is not None
             self._response = web.StreamResponse(
                 status=self._answer.status,
-                headers=to_client(self._answer.response.raw_headers, length_changes=True),
+                headers=self._upstream_headers(self._answer),
             )
             await self._response.prepare(self._request)
         await self._response.write(data)
+
+    @staticmethod
+    def _upstream_headers(answer: UpstreamAnswer) -> CIMultiDict[str]:
+        return to_client(answer.response.raw_headers, length_changes=True, decoded=answer.decoded)
 
     async def _reply(self, reply: Reply) -> None:
         if reply.headers is not None or self._answer is None:
             headers = CIMultiDict(reply.headers or ())
         else:
-            headers = to_client(self._answer.response.raw_headers, length_changes=True)
+            headers = self._upstream_headers(self._answer)
         self._response = web.Response(status=reply.status, body=reply.body, headers=headers)
 
     async def _finish(self, broken: bool) -> None:

@@ -43,11 +43,17 @@ def to_upstream(raw: RawHeaders, *, decoded: bool) -> CIMultiDict[str]:
     return headers
 
 
-def to_client(raw: RawHeaders, *, length_changes: bool) -> CIMultiDict[str]:
-    """Upstream's headers for the client; `length_changes` when the body is not passed on as it came."""
+def to_client(raw: RawHeaders, *, length_changes: bool, decoded: bool) -> CIMultiDict[str]:
+    """Upstream's headers for the client.
+
+    `length_changes` when the body is not passed on as it came, `decoded` when its content encoding was
+    taken off.
+    """
     dropped = _named_in_connection(raw)
-    if length_changes:
+    if length_changes or decoded:
         dropped |= {"content-length"}
+    if decoded:
+        dropped |= {"content-encoding"}
     return _kept(raw, dropped)
 
 
@@ -66,10 +72,13 @@ def credential(headers: Mapping[str, str]) -> str:
 
 def _kept(raw: RawHeaders, dropped: frozenset[str]) -> CIMultiDict[str]:
     headers: CIMultiDict[str] = CIMultiDict()
+    spelled: dict[str, str] = {}
     for name, value in raw:
         text = name.decode("latin-1")
-        if text.lower() not in dropped and not text.lower().startswith(OWN_PREFIX):
-            headers.add(text, value.decode("utf-8", "surrogateescape"))
+        lower = text.lower()
+        if lower not in dropped and not lower.startswith(OWN_PREFIX):
+            # Repetitions are spelled like the first: aiohttp's client drops the one before in another case.
+            headers.add(spelled.setdefault(lower, text), value.decode("utf-8", "surrogateescape"))
     return headers
 
 

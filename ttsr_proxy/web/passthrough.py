@@ -11,7 +11,8 @@ from ttsr_proxy.web.upstream import UpstreamAnswer, UpstreamLost
 async def relay(request: web.Request, answer: UpstreamAnswer) -> web.StreamResponse:
     """Send upstream's answer on while it arrives. A lost upstream breaks the client's connection too."""
     response = web.StreamResponse(
-        status=answer.status, headers=to_client(answer.response.raw_headers, length_changes=False)
+        status=answer.status,
+        headers=to_client(answer.response.raw_headers, length_changes=False, decoded=answer.decoded),
     )
     try:
         await response.prepare(request)

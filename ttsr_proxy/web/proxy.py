@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import secrets
 import time
-import zlib
 from dataclasses import dataclass
 
 import structlog
@@ -22,6 +22,7 @@ from ttsr_proxy.protocols.request import ApiRequest
 from ttsr_proxy.sessions.identity import Identity, identify
 from ttsr_proxy.sessions.shadow import restore
 from ttsr_proxy.web.driver import Driver, Retry, Target
+from ttsr_proxy.web.encodings import Undecodable, decoded
 from ttsr_proxy.web.headers import credential, lower_case, to_upstream
 from ttsr_proxy.web.keys import PARTS, Parts, Project
 from ttsr_proxy.web.passthrough import relay
@@ -96,16 +97,15 @@ async def _inspect(
 ) -> web.StreamResponse:
     headers = lower_case(request.raw_headers)
     sent = await request.read()
-    raw = _decoded(sent, headers.get("content-encoding", ""))
-    api = protocol.read_request(raw, headers) if raw is not None else None
-    if api is None or raw is None:
-        reason = (
-            "the request body cannot be read"
-            if raw is not None
-            else "unknown content encoding of the request"
-        )
-        parts.count_not_inspected(reason)
-        _log.info("not_inspected", reason=reason, path=route.path)
+    try:
+        raw = await _decoded(sent, headers)
+        api = protocol.read_request(raw, headers)
+        reason = "the request body cannot be read"
+    except Undecodable as undecodable:
+        api, reason = None, str(undecodable)
+    if api is None:
+        parts.count_not_inspected("the request body cannot be read")
+        _log.warning("not_inspected", reason=reason, path=route.path)
         return await _pass(request, parts, route, sent)
     project = route.project
     ttsr = project.settings.ttsr
@@ -170,9 +170,12 @@ async def _count_tokens(
     parts.count_not_inspected("token counting")
     headers = lower_case(request.raw_headers)
     sent = await request.read()
-    raw = _decoded(sent, headers.get("content-encoding", ""))
-    api = protocol.read_request(raw, headers) if raw is not None else None
-    if api is None or raw is None:
+    try:
+        raw = await _decoded(sent, headers)
+        api = protocol.read_request(raw, headers)
+    except Undecodable:
+        api = None
+    if api is None:
         return await _pass(request, parts, route, sent)
     tenant = await parts.stores.tenant(credential(headers), route.project.settings.name)
     recalled = await parts.stores.recall(tenant, api.items, protocol.chain_text, prefill=api.prefill)
@@ -224,21 +227,13 @@ def _upstream_url(parts: Parts, route: _Route, headers: dict[str, str]) -> str:
     return join_upstream(upstreams.openai if openai else upstreams.anthropic, route.path_qs)
 
 
-def _decoded(body: bytes, encoding: str) -> bytes | None:
-    """The body without its content encoding; None for one that cannot be taken off."""
-    match encoding.strip().lower():
-        case "" | "identity":
-            return body
-        case "gzip" | "x-gzip":
-            window = zlib.MAX_WBITS | 16
-        case "deflate":
-            window = zlib.MAX_WBITS
-        case _:
-            return None
-    try:
-        return zlib.decompress(body, window)
-    except zlib.error:
-        return None
+async def _decoded(body: bytes, headers: dict[str, str]) -> bytes:
+    """The body without its content encoding; the very same object if it has none. Raises Undecodable."""
+    encodings = headers.get("content-encoding")
+    if not encodings:
+        return body
+    # In a thread: a small body may become a large one.
+    return await asyncio.to_thread(decoded, body, encodings)
 
 
 def _request_key(api: ApiRequest, who: Identity) -> str:

@@ -10,6 +10,7 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
+from ttsr_proxy.web.encodings import DECODED_BY_CLIENT
 from ttsr_proxy.web.headers import lower_case
 
 CONNECT_SECONDS = 30.0
@@ -28,6 +29,8 @@ class UpstreamAnswer:
     """An answer whose headers are there. `body` is read with `read_piece` or `read_all`."""
 
     response: aiohttp.ClientResponse
+    decoded: bool = False
+    """Upstream compressed its answer, and what is read of it is not compressed any more."""
 
     @property
     def status(self) -> int:
@@ -65,29 +68,48 @@ class UpstreamClient:
     """All connections of the process. Redirects are never followed: they could carry credentials away."""
 
     def __init__(self) -> None:
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0),
+        self._connector = aiohttp.TCPConnector(limit=0)
+        self._as_it_comes = self._session(decompress=False)
+        self._readable = self._session(decompress=True)
+
+    def _session(self, *, decompress: bool) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=self._connector,
+            connector_owner=False,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
-            auto_decompress=False,
+            auto_decompress=decompress,
             cookie_jar=aiohttp.DummyCookieJar(),
-            skip_auto_headers=("User-Agent", "Accept", "Content-Type"),
+            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
             trust_env=True,
         )
 
     async def call(
-        self, method: str, url: str, headers: CIMultiDict[str], body: bytes | AsyncIterable[bytes] | None
+        self,
+        method: str,
+        url: str,
+        headers: CIMultiDict[str],
+        body: bytes | AsyncIterable[bytes] | None,
+        *,
+        readable: bool = False,
     ) -> UpstreamAnswer:
-        """Send a request and wait for the answer's headers. Raises UpstreamLost."""
+        """Send a request and wait for the answer's headers. Raises UpstreamLost.
+
+        `readable`: an answer that comes compressed although `identity` was asked for is decompressed.
+        """
+        session = self._readable if readable else self._as_it_comes
         try:
-            response = await self._session.request(
+            response = await session.request(
                 method, URL(url, encoded=True), headers=headers, data=body, allow_redirects=False
             )
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
             raise UpstreamLost(_reason(error)) from error
-        return UpstreamAnswer(response)
+        encoding = response.headers.get("Content-Encoding", "").lower()
+        return UpstreamAnswer(response, readable and encoding in DECODED_BY_CLIENT)
 
     async def close(self) -> None:
-        await self._session.close()
+        await self._as_it_comes.close()
+        await self._readable.close()
+        await self._connector.close()
 
 
 def _reason(error: BaseException) -> str:

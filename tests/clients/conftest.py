@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from proxy_under_test import Proxy, Workspace, running_proxy
+from real_agents import Agent, Scene, played
 from strict_anthropic import StrictUpstream, strict_upstream
 
 
@@ -25,3 +26,9 @@ async def upstream() -> AsyncIterator[StrictUpstream]:
 async def proxy(workspace: Workspace, upstream: StrictUpstream) -> AsyncIterator[Proxy]:
     async with running_proxy(workspace, upstream.url) as running:
         yield running
+
+
+@pytest.fixture
+async def scene(workspace: Workspace, agent: Agent, binary: str) -> AsyncIterator[Scene]:
+    async with played(workspace, agent, binary) as made:
+        yield made

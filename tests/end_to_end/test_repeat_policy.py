@@ -6,7 +6,7 @@ from typing import Any
 
 from coding_agent import Agent
 from proxy_under_test import Proxy, Workspace
-from strict_anthropic import StrictUpstream, text, thinking, turn
+from strict_anthropic import StrictUpstream, text, thinking, tool, turn
 from ttsr_asserts import assert_clean, interrupts_in
 
 BAD = "BADWORD"
@@ -136,3 +136,23 @@ async def test_a_compacted_history_may_fire_again(
     await agent.say("go")
     agent.messages.clear()
     assert (await agent.say("Summary: nothing.")).text == "B."
+
+
+async def test_a_compacted_history_that_keeps_its_last_answer_may_fire_again(
+    workspace: Workspace, upstream: StrictUpstream, start_proxy: Any, new_agent: Any
+) -> None:
+    workspace.rule("no-bad-word", BAD, scope="text")
+    upstream.script(
+        turn(text(f"{BAD} 1")),
+        turn(text("A.")),
+        # no thinking, which would be bound to what is dropped: the call's id is what is recognised
+        turn(tool("Read", {"file_path": "a.py"})),
+        turn(text(f"{BAD} 2")),
+        turn(text("B.")),
+    )
+    agent: Agent = await new_agent(await start_proxy(), thinking=None)
+    await agent.say("go")
+    await agent.say("Read it.")
+    agent.messages[:] = [{"role": "user", "content": "Summary: nothing."}, agent.messages[-1]]
+    assert (await agent.results()).text == "B."
+    assert upstream.refusals == []

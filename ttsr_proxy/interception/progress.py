@@ -54,7 +54,7 @@ class Progress:
             setup.families,
             setup.settings,
             self.budget,
-            recalled.chain,
+            recalled.present,
             [one.rule for one in pending],
             observed,
         )

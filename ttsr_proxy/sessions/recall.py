@@ -32,6 +32,17 @@ class Recalled:
         return self.chain[-1] if self.chain else None
 
     @property
+    def present(self) -> tuple[ResponseRecord, ...]:
+        """The chain from the oldest response that the request echoes.
+
+        A client that compacts its history may keep its last answer, and the chain then reaches back into
+        what it has dropped: reminders there are no longer in the model's context.
+        """
+        echoed = {record.id for record in self.records.values()}
+        start = next((at for at, record in enumerate(self.chain) if record.id in echoed), len(self.chain))
+        return self.chain[start:]
+
+    @property
     def hidden(self) -> bool:
         """Upstream has seen something in this conversation that the client never sent."""
         return self.tip is not None and self.tip.hidden

@@ -121,7 +121,9 @@ def _check_contents(body: dict[str, Any], messages: list[Message]) -> None:
     for position, message in enumerate(messages):
         role, content = message["role"], message["content"]
         is_last_assistant = role == "assistant" and position == len(messages) - 1
-        if not content and not is_last_assistant:
+        # a setting for the turn needs no words
+        is_setting = role == "system" and "output_config" in message
+        if not content and not is_last_assistant and not is_setting:
             raise Refused(
                 f"messages.{position}: all messages must have non-empty content "
                 "except for the optional final assistant message"

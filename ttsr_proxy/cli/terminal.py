@@ -31,3 +31,8 @@ def printable(text: str, *, keep: str = "", limit: int | None = None) -> str:
 def cell(text: str, style: str = "", limit: int | None = None) -> Text:
     """Text for one line or table cell, taken literally."""
     return Text(printable(text, limit=limit), style=style)
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """A number with its noun: `1 file`, `1,200 files`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

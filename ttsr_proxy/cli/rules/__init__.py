@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from ttsr_proxy.cli.rules.check import check_rules
 from ttsr_proxy.cli.rules.listing import list_rules, show_rule
 from ttsr_proxy.cli.rules.scan import scan_files
 from ttsr_proxy.cli.rules.trial import test_rules
 
 
-@click.group(commands=(list_rules, show_rule, test_rules, scan_files))
+@click.group(commands=(list_rules, show_rule, check_rules, test_rules, scan_files))
 def rules() -> None:
     """See what rules there are, check them, and try them."""

@@ -39,3 +39,10 @@ def check_names(found: ProjectRules, names: Sequence[str]) -> None:
 def kind_of(found: ProjectRules, tool: str) -> str | None:
     """The kind of tool that a tool's name stands for in this project, if any."""
     return FamilyTable.default().with_custom(found.project.ttsr.tool_families).family_of(tool).kind
+
+
+def known_tools(found: ProjectRules) -> set[str]:
+    """The names and kinds of the tools of this project's table of families."""
+    families = FamilyTable.default().with_custom(found.project.ttsr.tool_families).families
+    kinds = {kind for family in families for kind in family.kinds if kind}
+    return kinds | {tool for family in families for tool in family.tools}

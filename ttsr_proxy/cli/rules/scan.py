@@ -20,7 +20,7 @@ from ttsr_proxy.cli.rules.found import check_names, kind_of, rules_of
 from ttsr_proxy.cli.rules.judging import Judged, Manner, judge_all
 from ttsr_proxy.cli.rules.sarif import sarif_log
 from ttsr_proxy.cli.rules.tree import Unread, files_of
-from ttsr_proxy.cli.terminal import cell, console, printable
+from ttsr_proxy.cli.terminal import cell, console, counted, printable
 from ttsr_proxy.jsontext import JsonObject
 from ttsr_proxy.rules.model import Rule
 from ttsr_proxy.triggers.globs import path_names
@@ -223,8 +223,8 @@ def _print(scan: Scan) -> None:
 
 def _summarise(scan: Scan, seconds: float) -> None:
     rules = {finding.rule for judged in scan.found for finding in judged.findings}
-    found = f"{_count(scan.failing['any'], 'match', 'matches')} of {_count(len(rules), 'rule', 'rules')}"
-    where = f"{_count(len(scan.found), 'file', 'files')} ({scan.files:,} read, {scan.lines:,} lines"
+    found = f"{counted(scan.failing['any'], 'match', 'matches')} of {counted(len(rules), 'rule')}"
+    where = f"{counted(len(scan.found), 'file')} ({scan.files:,} read, {scan.lines:,} lines"
     click.echo(f"{found} in {where}, {seconds:.1f} s)", err=True)
     reasons: dict[str, list[str]] = {}
     for path, reason in scan.skipped:
@@ -236,11 +236,7 @@ def _summarise(scan: Scan, seconds: float) -> None:
         click.echo(f"not inspected: {printable(path)}: {printable(what)}", err=True)
     if scan.outside:
         click.echo(
-            f"{_count(scan.outside, 'file', 'files')} outside the project: rules with relative globs do not"
+            f"{counted(scan.outside, 'file')} outside the project: rules with relative globs do not"
             " reach them; name their directory with --project",
             err=True,
         )
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"

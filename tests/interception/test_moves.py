@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from playbook import aborted, answers, asked, finished, gets, results, rule, says
 from strict_anthropic import redacted, server_tool, text, thinking, tool
 
@@ -49,9 +48,7 @@ def test_thinking_that_was_delivered_from_a_replaced_attempt_is_absent_from_the_
         << gets("thinking[better +signed] text[Good.] end_turn stop")
         << finished()
         >> says("more")
-        << asked(
-            "user: go | INTERRUPT(no-bad-word)", "assistant: (better) | Good.", "user: more"
-        )
+        << asked("user: go | INTERRUPT(no-bad-word)", "assistant: (better) | Good.", "user: more")
         >> answers(text("Yes."))
         << gets("start text[Yes.] end_turn stop")
         << finished()
@@ -260,9 +257,7 @@ def test_a_restart_is_frozen_once_its_retry_delivered_text(playbook: Any) -> Non
         >> answers(text("One, ", "WORSEWORD"))
         << gets("text[One, ")
         << aborted()
-        << asked(
-            "user: go | INTERRUPT(no-bad-word)", "assistant: One, ", "user: INTERRUPT(no-worse-word)"
-        )
+        << asked("user: go | INTERRUPT(no-bad-word)", "assistant: One, ", "user: INTERRUPT(no-worse-word)")
         >> answers(text("two."))
         << gets("] text[two.] end_turn stop")
         << finished()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 
 from ttsr_proxy.interception.actions import AbortAttempt, Action, Finish, LeaveUnfinished, Reply, Send
 from ttsr_proxy.interception.attempt import Attempt
@@ -10,6 +10,7 @@ from ttsr_proxy.interception.moves import without_loose_thinking
 from ttsr_proxy.interception.progress import Progress
 from ttsr_proxy.jsontext import JsonObject
 from ttsr_proxy.protocols.events import ResponseEnded
+from ttsr_proxy.sessions.record import ShadowBlock
 from ttsr_proxy.sessions.store import Unfinished
 
 JSON = (("content-type", "application/json"),)
@@ -56,8 +57,8 @@ class Endings:
     def blocked(self, rule: str, now: float) -> Iterator[Action]:
         """The rule's budget is spent and nothing more may be shown."""
         progress = self._progress
+        left = yield from self._leave("the answer was blocked", keeps=progress.client.stage == "content")
         yield from progress.journal.settled("violated again")
-        progress.attempt, progress.over = None, True
         match progress.client.stage:
             case "unsent":
                 yield self._refusal(rule)
@@ -66,7 +67,7 @@ class Endings:
                 yield Send(progress.client.error(self._refusal_error(rule)))
                 yield self.unfinished(now, blocked_by=rule)
             case "content":
-                yield from self._short_end(now)
+                yield from self._short_end(left, now)
         yield Finish()
 
     def blocked_before(self, rule: str) -> Iterator[Action]:
@@ -78,9 +79,8 @@ class Endings:
     def failed(self, error: JsonObject, reply: Reply | None, reason: str, now: float) -> Iterator[Action]:
         """A retry failed for good: end by stage. It does not count against the rules."""
         progress = self._progress
-        progress.attempt, progress.over = None, True
         progress.budget.refund()
-        yield from progress.findings.log(None)
+        left = yield from self._leave("the retry failed", keeps=progress.client.stage == "content")
         yield from progress.journal.settled("failed", detail=reason)
         match progress.client.stage:
             case "unsent":
@@ -91,7 +91,7 @@ class Endings:
                 yield Send(progress.client.error(error))
                 yield self.unfinished(now)
             case "content":
-                yield from self._short_end(now)
+                yield from self._short_end(left, now)
         yield Finish()
 
     def passed_on(self, reply: Reply, now: float) -> Iterator[Action]:
@@ -118,8 +118,10 @@ class Endings:
         yield AbortAttempt()
         if progress.client.ended:
             return
+        left = yield from self._leave("the client left", keeps=bool(progress.client.given))
+        yield from progress.journal.settled("undelivered", detail="the client left")
         if progress.client.given:
-            yield progress.save(progress.left_blocks(), now)
+            yield progress.save(left, now)
         yield self.unfinished(now)
 
     def unfinished(self, now: float, *, blocked_by: str | None = None) -> LeaveUnfinished:
@@ -129,11 +131,24 @@ class Endings:
         budget = progress.budget
         return LeaveUnfinished(Unfinished(ended, budget.per_rule, budget.total, blocked_by))
 
-    def _short_end(self, now: float) -> Iterator[Action]:
+    def _leave(self, why: str, *, keeps: bool) -> Generator[Action, None, list[ShadowBlock]]:
+        """The current attempt comes to nothing. Logs what it noticed; gives what it left with the client.
+
+        `keeps`: the client makes use of what it was given so far.
+        """
+        progress = self._progress
+        attempt, left = progress.attempt, progress.left_blocks()
+        progress.attempt, progress.over = None, True
+        if attempt is not None:
+            progress.findings.give_up(attempt, lambda one: keeps and one.block.begun, why)
+        yield from progress.findings.log(None)
+        return left
+
+    def _short_end(self, left: Sequence[ShadowBlock], now: float) -> Iterator[Action]:
         """A clean end of what was delivered: clients take that better than any error."""
         progress = self._progress
         usage = progress.usage(None, whole=True)
-        yield progress.save((), now)
+        yield progress.save(left, now)
         yield Send(progress.client.finish(progress.setup.protocol.stops.done, usage))
 
     def _refusal(self, rule: str) -> Reply:

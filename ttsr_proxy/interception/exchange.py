@@ -201,12 +201,8 @@ class Exchange:
                 yield from self._watch.grow(attempt, event, now)
             case BlockEnded():
                 yield from self._watch.end(attempt, event, now)
-            case ResponseEnding():
-                yield from self._ending(attempt, event, now)
-            case ResponseEnded():
-                yield from self._endings.completed(attempt, event, now)
-            case StreamFailed():
-                yield from self._failed(attempt, event, now)
+            case ResponseEnding() | ResponseEnded() | StreamFailed():
+                yield from self._last_word(attempt, event, now)
             case Other():
                 progress.hold(attempt, event, None, now)
 
@@ -219,13 +215,23 @@ class Exchange:
         held = attempt.delivery.release(now)
         yield from progress.send(held + progress.client.ending(event, changes), now)
 
-    def _failed(self, attempt: Attempt, event: StreamFailed, now: float) -> Iterator[Action]:
+    def _last_word(
+        self, attempt: Attempt, event: ResponseEnding | ResponseEnded | StreamFailed, now: float
+    ) -> Iterator[Action]:
+        """Nothing follows this event that could close a block: what is open is judged as it is."""
         yield from self._watch.cut_off(attempt, now)
         if not self._goes_on(attempt):
             attempt.inbox.appendleft(event)
             return
-        yield from self._progress.release(now)
-        yield from self._failures.reported(event, now)
+        match event:
+            case ResponseEnding():
+                yield from self._ending(attempt, event, now)
+            case ResponseEnded():
+                yield from self._progress.release(now)
+                yield from self._endings.completed(attempt, event, now)
+            case StreamFailed():
+                yield from self._progress.release(now)
+                yield from self._failures.reported(event, now)
 
     def _closed(self, attempt: Attempt, now: float) -> Iterator[Action]:
         """Upstream's answer is over, whether in order or not."""

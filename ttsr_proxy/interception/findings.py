@@ -6,12 +6,11 @@ that echoes the answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ttsr_proxy.interception.actions import Log, UpdateLog
 from ttsr_proxy.interception.attempt import Attempt, Noticed
-from ttsr_proxy.interception.blocks import WatchedBlock
 from ttsr_proxy.interception.draft import Draft
 from ttsr_proxy.interception.journal import Journal, log
 from ttsr_proxy.interception.reminders import Violation, reminder
@@ -43,16 +42,12 @@ class Findings:
             noticed = replace(noticed, decision="suppressed", detail="already noticed in this answer")
         attempt.noticed.append(noticed)
 
-    def give_up(self, attempt: Attempt, block: WatchedBlock, at: int, *, delivered: bool) -> None:
-        """The attempt is interrupted at a character of a block.
-
-        Matches in output that the client keeps (`delivered`: it keeps any) stand; all others were only seen.
-        """
+    def give_up(self, attempt: Attempt, kept: Callable[[Noticed], bool], why: str) -> None:
+        """The attempt comes to nothing: what was noticed in `kept` output stands, the rest was only seen."""
         noticed, attempt.noticed = attempt.noticed, []
         for one in noticed:
-            kept = one.block.begun and (one.block is not block or one.found.match.end <= at)
-            if not (kept and delivered):
-                one = replace(one, decision="observed", detail="discarded by another rule's interrupt")
+            if not kept(one):
+                one = replace(one, decision="observed", detail=why)
             self._given_up.append((one, attempt))
 
     def log(self, attempt: Attempt | None) -> list[Log]:

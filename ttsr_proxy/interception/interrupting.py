@@ -53,8 +53,14 @@ class Interrupter:
         move: Move = "restart" if attempt.whole_body is not None else next_move(client)
         violations = [self._violation(one, block, move, late=shown > one.match.start) for one in found]
         yield from progress.journal.violated_again(tuple(rules))
-        delivered = client.text_delivered and attempt.whole_body is None
-        progress.findings.give_up(attempt, block, at, delivered=delivered)
+        delivered = (client.text_delivered or client.tool_delivered) and attempt.whole_body is None
+        progress.findings.give_up(
+            attempt,
+            lambda one: (
+                delivered and one.block.begun and (one.block is not block or one.found.match.end <= at)
+            ),
+            "discarded by another rule's interrupt",
+        )
         yield from progress.findings.log(attempt)
         reminder = interrupt(violations)
         if move != "truncate":

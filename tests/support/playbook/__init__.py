@@ -23,8 +23,8 @@ from playbook.book import Playbook
 from playbook.expectations import aborted, asked, broken, checks, finished, gets, nothing, relayed, replied
 from playbook.happenings import (
     answers,
-    ast_answers,
     asks_again,
+    ast_answers,
     drops,
     goes_on,
     leaves,

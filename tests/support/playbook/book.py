@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from coding_agent import Agent, Answer, EchoStyle, StreamReader
+from strict_anthropic import Turn, drop, stall, validate
+from strict_anthropic.wire import Writer
+
 from playbook.expectations import Expectation
 from playbook.happenings import Happening
 from playbook.notation import message_line, request_lines, stream_line
 from playbook.store import MemoryStore, at_once
-from strict_anthropic import Turn, drop, stall, validate
-from strict_anthropic.wire import Writer
-
 from ttsr_proxy.config import BudgetSettings, HoldSettings, TtsrSettings
 from ttsr_proxy.interception.actions import (
     AbortAttempt,
@@ -69,9 +69,7 @@ class Playbook:
     ) -> None:
         self.agent = agent or Agent("http://unused", style=EchoStyle(cache_last=False))
         self.store = store or MemoryStore()
-        self.settings = TtsrSettings(
-            budget=budget or BudgetSettings(), hold=hold or HoldSettings(), **ttsr
-        )
+        self.settings = TtsrSettings(budget=budget or BudgetSettings(), hold=hold or HoldSettings(), **ttsr)
         self.ruleset = RuleSet(rules, interrupt_mode=self.settings.interrupt_mode)
         assert not self.ruleset.rejected, self.ruleset.rejected
         self.active = active

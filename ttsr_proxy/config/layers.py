@@ -22,7 +22,7 @@ Values = dict[str, Any]
 
 _PROJECT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _UPSTREAM_KEYS = ("upstream.anthropic", "upstream.openai")
-_FOREIGN_VARIABLES = ("TTSR_PROXY_", "TTSR_REQUIRE_MARKED")
+_FOREIGN_VARIABLES = ("TTSR_PROXY_", "TTSR_CLIENT_", "TTSR_REQUIRE_MARKED")
 """Kubernetes sets `TTSR_PROXY_PORT` and more for a service of this name; the other is the test suite's."""
 
 

@@ -1,6 +1,7 @@
 """How each agent is pointed at the proxy, run without a person, and continued.
 
-An agent is left out unless its variable lists its executables (separated by `:`). `prepare` writes its
+An agent is left out unless its variable lists its executables, for the AI SDK directories with its packages
+(separated by `:`). `prepare` writes its
 settings into the home and returns the command and the variables that it needs.
 """
 
@@ -130,13 +131,13 @@ def _opencode(provider: str, npm: str | None = None) -> Callable[[Task], Prepare
     return prepare
 
 
-def _aider(style: str) -> Callable[[Task], Prepared]:
+def _aider(style: str, provider: str = "openai") -> Callable[[Task], Prepared]:
     def prepare(task: Task) -> Prepared:
         caches = task.home / ".aider" / "caches"
         caches.mkdir(parents=True, exist_ok=True)
         # without it aider downloads a list of prices
         (caches / "model_prices_and_context_window.json").write_text('{"x": {}}', encoding="utf-8")
-        command = [task.binary, "--model", f"openai/{task.model}", "--edit-format", style]
+        command = [task.binary, "--model", f"{provider}/{task.model}", "--edit-format", style]
         command += [
             "--yes-always",
             "--no-auto-commits",
@@ -150,6 +151,8 @@ def _aider(style: str) -> Callable[[Task], Prepared]:
         return command, {
             "OPENAI_API_BASE": f"{task.url}/v1",
             "OPENAI_API_KEY": "dummy",
+            "ANTHROPIC_API_BASE": task.url,
+            "ANTHROPIC_API_KEY": "dummy",
             "AIDER_ANALYTICS": "false",
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
         }
@@ -191,20 +194,37 @@ def _omp(api: str, path: str = "") -> Callable[[Task], Prepared]:
     return prepare
 
 
+_AI_SDK = Path(__file__).with_name("ai_sdk.mjs")
+
+
+def _ai_sdk(protocol: str) -> Callable[[Task], Prepared]:
+    def prepare(task: Task) -> Prepared:
+        command = ["node", str(_AI_SDK), protocol, task.url, task.model, task.prompt]
+        return command + (["--continue"] if task.resume else []), {"AI_SDK": task.binary}
+
+    return prepare
+
+
+_COMPATIBLE = _opencode("ttsr", "@ai-sdk/openai-compatible")
+
 AGENTS = (
-    Agent("claude-code", "TTSR_CLAUDE_CODE", "anthropic", "claude-opus-5-5", _claude_code),
-    Agent("claude-code-4.5", "TTSR_CLAUDE_CODE", "anthropic", "claude-sonnet-4-5", _claude_code),
-    Agent("opencode", "TTSR_OPENCODE", "anthropic", "claude-sonnet-4-5", _opencode("anthropic")),
-    Agent("opencode-5.5", "TTSR_OPENCODE", "anthropic", "claude-opus-5-5", _opencode("anthropic")),
-    Agent("opencode", "TTSR_OPENCODE", "responses", "gpt-5.1", _opencode("openai")),
-    Agent("opencode", "TTSR_OPENCODE", "chat", "a-model", _opencode("ttsr", "@ai-sdk/openai-compatible")),
-    Agent("omp", "TTSR_OMP", "anthropic", "claude-sonnet-4-5", _omp("anthropic-messages")),
-    Agent("omp", "TTSR_OMP", "chat", "a-model", _omp("openai-completions", "/v1")),
-    Agent("omp", "TTSR_OMP", "responses", "a-model", _omp("openai-responses", "/v1")),
-    Agent("codex", "TTSR_CODEX", "responses", "gpt-5.5", _codex_provider),
-    Agent("codex-exec", "TTSR_CODEX", "responses", "gpt-5.6-sol", _codex_provider),
-    Agent("codex-shell", "TTSR_CODEX", "responses", "gpt-5.1-codex", _codex_provider),
-    Agent("codex-built-in", "TTSR_CODEX", "responses", "gpt-5.5", _codex_built_in),
-    Agent("aider-diff", "TTSR_AIDER", "chat", "a-model", _aider("diff"), "diff"),
-    Agent("aider-whole", "TTSR_AIDER", "chat", "a-model", _aider("whole"), "whole"),
+    Agent("claude-code", "TTSR_CLIENT_CLAUDE_CODE", "anthropic", "claude-opus-5-5", _claude_code),
+    Agent("claude-code-4.5", "TTSR_CLIENT_CLAUDE_CODE", "anthropic", "claude-sonnet-4-5", _claude_code),
+    Agent("opencode", "TTSR_CLIENT_OPENCODE", "anthropic", "claude-opus-5-5", _opencode("anthropic")),
+    Agent("opencode-4.5", "TTSR_CLIENT_OPENCODE", "anthropic", "claude-sonnet-4-5", _opencode("anthropic")),
+    Agent("opencode", "TTSR_CLIENT_OPENCODE", "chat", "a-model", _COMPATIBLE),
+    Agent("opencode", "TTSR_CLIENT_OPENCODE", "responses", "gpt-5.1", _opencode("openai")),
+    Agent("omp", "TTSR_CLIENT_OMP", "anthropic", "claude-sonnet-4-5", _omp("anthropic-messages")),
+    Agent("omp", "TTSR_CLIENT_OMP", "chat", "a-model", _omp("openai-completions", "/v1")),
+    Agent("omp", "TTSR_CLIENT_OMP", "responses", "a-model", _omp("openai-responses", "/v1")),
+    Agent("codex", "TTSR_CLIENT_CODEX", "responses", "gpt-5.5", _codex_provider),
+    Agent("codex-exec", "TTSR_CLIENT_CODEX", "responses", "gpt-5.6-sol", _codex_provider),
+    Agent("codex-shell", "TTSR_CLIENT_CODEX", "responses", "gpt-5.1-codex", _codex_provider),
+    Agent("codex-built-in", "TTSR_CLIENT_CODEX", "responses", "gpt-5.5", _codex_built_in),
+    Agent("ai-sdk", "TTSR_CLIENT_AI_SDK", "anthropic", "claude-opus-5-5", _ai_sdk("anthropic")),
+    Agent("ai-sdk", "TTSR_CLIENT_AI_SDK", "chat", "a-model", _ai_sdk("chat")),
+    Agent("ai-sdk", "TTSR_CLIENT_AI_SDK", "responses", "gpt-5.1", _ai_sdk("responses")),
+    Agent("aider", "TTSR_CLIENT_AIDER", "anthropic", "a-model", _aider("diff", "anthropic"), "diff"),
+    Agent("aider", "TTSR_CLIENT_AIDER", "chat", "a-model", _aider("diff"), "diff"),
+    Agent("aider-whole", "TTSR_CLIENT_AIDER", "chat", "a-model", _aider("whole"), "whole"),
 )

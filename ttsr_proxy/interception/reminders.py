@@ -12,9 +12,10 @@ from ttsr_proxy.rules.model import Rule
 Fate: TypeAlias = Literal["withheld", "not executed", "cut", "delivered", "handed over"]
 """What became of the output that broke the rule.
 
-`withheld`: nothing of it was shown. `not executed`: a tool call that was withheld. `cut`: prose stopped in
-the middle, what stands before is delivered. `delivered`: prose that the user has read.
-`handed over`: a tool call that the client has and may have run.
+`withheld`: prose that the model will not see again; at most the beginning of some thinking was shown.
+`not executed`: a tool call that was withheld. `cut`: prose stopped in the middle, what stands before is
+delivered. `delivered`: prose that the user has read. `handed over`: a tool call that the client has and may
+have run.
 """
 
 
@@ -71,8 +72,13 @@ def _story(violation: Violation) -> str:
     )
     match violation.fate:
         case "withheld":
+            shown = (
+                "The user may have seen the beginning of it."
+                if violation.late
+                else "What broke it was not shown to the user."
+            )
             return (
-                f"Your last output was stopped because {what} broke this rule. It was not shown to the user. "
+                f"Your last output was stopped because {what} broke this rule. {shown} "
                 f"Answer again in a way that keeps the rule.{again}"
             )
         case "not executed":

@@ -21,6 +21,7 @@ class Watch:
         self._progress = progress
         self._judge = judge
         self._interrupter = interrupter
+        self._omission_noted = False
 
     def begin(self, attempt: Attempt, event: BlockStarted, now: float) -> Iterator[Action]:
         """A block opens, perhaps with its first text."""
@@ -58,6 +59,10 @@ class Watch:
             attempt.complete(block, event.value)
         self._progress.hold(attempt, event, block, now)
         if block is not None:
+            if block.watched and block.kind == "thinking" and not block.text and not self._omission_noted:
+                # Newer models send only the signature unless the client asks for more.
+                self._omission_noted = True
+                yield Note("not_inspected", {"reason": "omitted thinking"})
             yield from self._check_whole(attempt, block, now)
 
     def cut_off(self, attempt: Attempt, now: float) -> Iterator[Action]:

@@ -190,8 +190,11 @@ class Playbook:
         assert self._exchange is not None, "nothing was asked"
         return self._exchange
 
-    def answered(self, turn: Turn) -> None:
-        """Upstream accepts the request and begins to answer; goes on to the first stall or the end."""
+    def answered(self, turn: Turn, *, lingers: bool = False) -> None:
+        """Upstream accepts the request and begins to answer; goes on to the first stall or the end.
+
+        `lingers`: it keeps the connection open after that.
+        """
         writer = Writer(turn, self.requests[-1])
         self._act(self.exchange.attempt_answered(writer.message_id, self.now))
         if not self.requests[-1].get("stream"):
@@ -199,7 +202,7 @@ class Playbook:
             return
         # The ping that upstream sends right after the opening says nothing to a test.
         acts = list(writer.stream())
-        self._upstream = iter(acts[:1] + acts[2:])
+        self._upstream = iter([*acts[:1], *acts[2:], *([stall()] if lingers else [])])
         self.go_on()
 
     def go_on(self) -> None:

@@ -57,13 +57,13 @@ def leaves() -> Happening:
 # Upstream.
 
 
-def answers(*steps: Any, **options: Any) -> Happening:
+def answers(*steps: Any, lingers: bool = False, **options: Any) -> Happening:
     """Upstream answers with blocks, up to the first `stall()`; steps and options of `strict_anthropic.turn`.
 
-    Each piece of a block is one delta unless `chunk` says otherwise.
+    Each piece of a block is one delta unless `chunk` says otherwise. `lingers`: the connection stays open.
     """
     said = turn(*steps, **{"chunk": 1_000_000, **options})
-    return Happening(f"answers{steps}", lambda book: book.answered(said))
+    return Happening(f"answers{steps}", lambda book: book.answered(said, lingers=lingers))
 
 
 def goes_on() -> Happening:
@@ -85,6 +85,11 @@ def drops(reason: str = "the connection was cut") -> Happening:
     return Happening(
         f"drops({reason!r})", lambda book: book.act(book.exchange.attempt_lost(reason, book.now))
     )
+
+
+def closes() -> Happening:
+    """Upstream closes its answer in order, whether that is complete or not."""
+    return Happening("closes()", lambda book: book.act(book.exchange.attempt_ended(book.now)))
 
 
 def sends_garbage(reason: str = "the answer is text/html") -> Happening:

@@ -13,6 +13,7 @@ from ttsr_proxy.toolcalls.families import FamilyTable
 from ttsr_proxy.triggers.inventory import ProjectCatalog
 from ttsr_proxy.web import log_api, proxy
 from ttsr_proxy.web.ast_worker import AstWorker
+from ttsr_proxy.web.guard import own_endpoints_only_for
 from ttsr_proxy.web.keys import PARTS, Parts, Project
 from ttsr_proxy.web.stores import Stores
 from ttsr_proxy.web.upstream import UpstreamClient
@@ -22,7 +23,11 @@ SWEEP_SECONDS = 3600.0
 
 ENDPOINTS = (
     ("GET", "/healthz", "200 as long as the process answers"),
-    ("GET", "/readyz", "200 when requests can be served, 503 with the reason when the store cannot be used"),
+    (
+        "GET",
+        "/readyz",
+        "200, or 503 with the reason when the store cannot be used; how many requests were inspected",
+    ),
     ("GET", "/ttsr/api/interrupts", "the interrupt log, as pages or as a live feed"),
     ("GET", "/ttsr/api/interrupts/{id}", "one record of the interrupt log"),
 )
@@ -33,7 +38,9 @@ def create_app(settings: Settings) -> web.Application:
     """The aiohttp application. Raises ToolFamilyError for a wrong row under `ttsr.toolFamilies`."""
     families = {project.name: _families(project.ttsr.tool_families) for project in settings.projects}
     # No limit of ours on bodies: long contexts and images are the client's business.
-    app = web.Application(client_max_size=0)
+    app = web.Application(
+        client_max_size=0, middlewares=[own_endpoints_only_for(settings.host, _is_own_endpoint)]
+    )
 
     async def parts(app: web.Application) -> AsyncIterator[None]:
         shared = Parts(
@@ -48,6 +55,8 @@ def create_app(settings: Settings) -> web.Application:
         )
         app[PARTS] = shared
         await shared.stores.open()
+        for project in shared.projects.values():
+            shared.ast.warm_for(project.catalog.current().ruleset)
         sweeper = asyncio.create_task(_sweep(shared))
         yield
         sweeper.cancel()
@@ -57,13 +66,22 @@ def create_app(settings: Settings) -> web.Application:
         await shared.upstream.close()
         await shared.stores.close()
 
+    async def stopping(app: web.Application) -> None:
+        app[PARTS].stopping.set()
+
     app.cleanup_ctx.append(parts)
+    app.on_shutdown.append(stopping)
     app.router.add_get("/healthz", _health)
     app.router.add_get("/readyz", _ready)
     app.router.add_get("/ttsr/api/interrupts", log_api.interrupts)
     app.router.add_get("/ttsr/api/interrupts/{id}", log_api.interrupt)
     app.router.add_route("*", "/{path:.*}", proxy.handle)
     return app
+
+
+def _is_own_endpoint(request: web.Request) -> bool:
+    match = request.match_info
+    return match.http_exception is None and match.handler is not proxy.handle
 
 
 def _families(rows: tuple[object, ...]) -> FamilyTable:
@@ -76,9 +94,12 @@ async def _health(request: web.Request) -> web.Response:
 
 
 async def _ready(request: web.Request) -> web.Response:
-    if request.app[PARTS].stores.healthy:
-        return web.json_response({"status": "ready"})
-    return web.json_response({"status": "degraded", "reason": "the state store cannot be used"}, status=503)
+    parts = request.app[PARTS]
+    counts = {"inspected": parts.inspected, "not_inspected": parts.not_inspected}
+    if parts.stores.healthy:
+        return web.json_response({"status": "ready", **counts})
+    reason = "the state store cannot be used"
+    return web.json_response({"status": "degraded", "reason": reason, **counts}, status=503)
 
 
 async def _sweep(parts: Parts) -> None:

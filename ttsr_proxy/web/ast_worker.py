@@ -7,10 +7,12 @@ import multiprocessing
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from typing import Any
 
 import structlog
 
 from ttsr_proxy.triggers.ast import AstCheck, AstHit
+from ttsr_proxy.triggers.ruleset import RuleSet
 
 DEADLINE_SECONDS = 5.0
 """How long the jobs of one block may take together, after the worker has started."""
@@ -26,14 +28,36 @@ class AstWorker:
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
         self._lock = asyncio.Lock()
+        self._work: set[asyncio.Task[object]] = set()
+
+    def warm_for(self, ruleset: RuleSet) -> None:
+        """Begin to start the process if one of the rules needs it, so that no held call waits for that."""
+        if self._pool is None and not self._work and any(rule.ast_condition for rule in ruleset.rules):
+            self._keep(asyncio.create_task(self._run(())))
 
     async def run(self, jobs: Sequence[AstCheck]) -> list[tuple[AstHit, ...] | None]:
         """The hits of each job, None for jobs that were not done. Never raises on what the source holds."""
+        task = asyncio.create_task(self._run(jobs))
+        self._keep(task)
+        # A caller that leaves does not take the deadline with it, or a hanging job would block the others.
+        return await asyncio.shield(task)
+
+    def _keep(self, task: asyncio.Task[Any]) -> None:
+        self._work.add(task)
+        task.add_done_callback(self._work.discard)
+
+    async def _run(self, jobs: Sequence[AstCheck]) -> list[tuple[AstHit, ...] | None]:
         async with self._lock:
-            results: list[tuple[AstHit, ...] | None] = []
-            for job in jobs:
-                results.append(await self._run_one(job))
-            return results
+            if not jobs:
+                await self._start()
+            return [await self._run_one(job) for job in jobs]
+
+    async def _start(self) -> None:
+        try:
+            await self._ready()
+        except (TimeoutError, BrokenProcessPool) as error:
+            _log.warning("ast_worker_did_not_start", reason=type(error).__name__)
+            self._discard()
 
     async def _run_one(self, job: AstCheck) -> tuple[AstHit, ...] | None:
         try:
@@ -63,6 +87,8 @@ class AstWorker:
         pool.shutdown(wait=False, cancel_futures=True)
 
     def close(self) -> None:
+        for task in self._work:
+            task.cancel()
         self._discard()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import email.utils
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -56,6 +57,17 @@ class Retry:
     known: bool
 
 
+class MatchingFailed(Exception):
+    """Something went wrong that never should, and the client has nothing yet: its request can still pass
+    without being inspected. Later its connection breaks, and clients ask again."""
+
+
+def report_fault(error: BaseException, **fields: str) -> None:
+    """Log a fault of the program by its place; its message may hold what people wrote."""
+    trace = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
+    _log.error("matching_failed", error=type(error).__name__, trace=trace[-6:], **fields)
+
+
 class Driver:
     """Runs one exchange to its end. Cancelling `run` (the client left) closes the upstream call at once."""
 
@@ -95,6 +107,13 @@ class Driver:
             # The client left. What it was given is still remembered, whatever happens to this task.
             await asyncio.shield(self._abandon())
             raise
+        except Exception as error:
+            # A fault of ours must not cost the agent its answer: see `MatchingFailed`.
+            if self._response is None:
+                raise MatchingFailed from error
+            report_fault(error, exchange=self._exchange.id)
+            await self._finish(broken=True)
+            return self._response
         finally:
             self._close_upstream()
         if self._retry.known and not self._left_unfinished and self._retry.tenant is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 
 from aiohttp import web
@@ -32,6 +33,8 @@ class Parts:
     upstream: UpstreamClient
     stores: Stores
     ast: AstWorker
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    """The server is about to end: what would go on for ever has to end now."""
     inspected: int = 0
     """Requests whose answers went through the matchers."""
     not_inspected: dict[str, int] = field(default_factory=dict)

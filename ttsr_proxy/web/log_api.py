@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
+import math
+import re
 from collections.abc import Mapping
 
 from aiohttp import web
@@ -15,6 +18,9 @@ from ttsr_proxy.web.keys import PARTS
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 1000
+
+KEEPALIVE_SECONDS = 15.0
+"""How often a feed on which nothing happens says that it is alive."""
 
 _TEXT_FILTERS = ("rule", "project", "conversation", "model", "client", "source", "action", "outcome", "path")
 _TIME_FILTERS = ("since", "until")
@@ -54,13 +60,35 @@ async def interrupt(request: web.Request) -> web.Response:
 
 
 async def _feed(request: web.Request, where: InterruptFilter) -> web.StreamResponse:
+    """Ends when the client leaves, the store fails (clients come back by themselves) or the server stops."""
+    parts = request.app[PARTS]
+    feed = parts.stores.interrupts.follow(
+        where, request.headers.get("last-event-id") or request.query.get("cursor")
+    )
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
     await response.prepare(request)
     await response.write(b": the records arrive here\n\n")
-    after = request.headers.get("last-event-id") or request.query.get("cursor")
-    async for record in request.app[PARTS].stores.interrupts.follow(where, after):
-        data = encode(as_json.item(record))
-        await response.write(b"event: interrupt\nid: " + record.id.encode() + b"\ndata: " + data + b"\n\n")
+    stopping = asyncio.create_task(parts.stopping.wait())
+    arriving = asyncio.ensure_future(anext(feed))
+    try:
+        while not stopping.done():
+            await asyncio.wait(
+                {arriving, stopping}, timeout=KEEPALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED
+            )
+            if not arriving.done():
+                await response.write(b":\n\n")
+                continue
+            record = arriving.result()
+            data = encode(as_json.item(record))
+            await response.write(
+                b"event: interrupt\nid: " + record.id.encode() + b"\ndata: " + data + b"\n\n"
+            )
+            arriving = asyncio.ensure_future(anext(feed))
+    except (StoreError, ConnectionError):
+        pass
+    finally:
+        stopping.cancel()
+        arriving.cancel()
     return response
 
 
@@ -75,9 +103,10 @@ def _filter(query: Mapping[str, str]) -> InterruptFilter:
 def _limit(text: str | None) -> int:
     if text is None:
         return DEFAULT_LIMIT
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_LIMIT:
-        raise _BadQuery(f"limit must be a whole number from 1 to {MAX_LIMIT}, not {text!r}")
-    return int(text)
+    digits = text.lstrip("0")
+    if not re.fullmatch("[0-9]{1,4}", digits) or not 1 <= int(digits) <= MAX_LIMIT:
+        raise _BadQuery(f"limit must be a whole number from 1 to {MAX_LIMIT}, not {text[:40]!r}")
+    return int(digits)
 
 
 def _time(query: Mapping[str, str], name: str) -> float | None:
@@ -85,14 +114,17 @@ def _time(query: Mapping[str, str], name: str) -> float | None:
     if text is None:
         return None
     try:
-        return float(text)
+        seconds = float(text)
+        if math.isfinite(seconds):
+            return seconds
     except ValueError:
         pass
     try:
         moment = datetime.datetime.fromisoformat(text)
-    except ValueError:
-        raise _BadQuery(f"{name} must be seconds since the epoch or an ISO 8601 time, not {text!r}") from None
-    return moment.replace(tzinfo=moment.tzinfo or datetime.UTC).timestamp()
+        return moment.replace(tzinfo=moment.tzinfo or datetime.UTC).timestamp()
+    except (ValueError, OverflowError):
+        wanted = "seconds since the epoch or an ISO 8601 time"
+        raise _BadQuery(f"{name} must be {wanted}, not {text[:40]!r}") from None
 
 
 def _error(status: int, message: str) -> web.Response:

@@ -22,6 +22,8 @@ async def relay(request: web.Request, answer: UpstreamAnswer) -> web.StreamRespo
     except UpstreamLost:
         if request.transport is not None:
             request.transport.abort()
+    except ConnectionError:
+        pass  # The client left.
     finally:
         answer.close()
     return response

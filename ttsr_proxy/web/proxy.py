@@ -21,7 +21,7 @@ from ttsr_proxy.protocols.protocol import WireProtocol
 from ttsr_proxy.protocols.request import ApiRequest
 from ttsr_proxy.sessions.identity import Identity, identify
 from ttsr_proxy.sessions.shadow import restore
-from ttsr_proxy.web.driver import Driver, Retry, Target
+from ttsr_proxy.web.driver import Driver, MatchingFailed, Retry, Target, report_fault
 from ttsr_proxy.web.encodings import Undecodable, decoded
 from ttsr_proxy.web.headers import credential, lower_case, to_upstream
 from ttsr_proxy.web.keys import PARTS, Parts, Project
@@ -47,22 +47,17 @@ class _Route:
 async def handle(request: web.Request) -> web.StreamResponse:
     """Any request that is not for one of the proxy's own endpoints."""
     parts = request.app[PARTS]
+    if not request.raw_path.startswith("/"):
+        parts.count_not_inspected("forward proxy request")
+        message = "this is no forward proxy: set the agent's base URL to it, not HTTP_PROXY"
+        return _refused(400, message, {})
     route = _route(request, parts)
     if route is None:
         return _no_such_project(request)
     if request.headers.get("upgrade", "").lower() == "websocket":
         # Clients that would rather speak WebSocket fall back to HTTP at once on this answer.
         parts.count_not_inspected("websocket")
-        return web.json_response(
-            {
-                "error": {
-                    "type": "invalid_request_error",
-                    "message": "use HTTP: WebSocket is not supported here",
-                }
-            },
-            status=426,
-            headers={"Upgrade": "HTTP/1.1"},
-        )
+        return _refused(426, "use HTTP: WebSocket is not supported here", {"Upgrade": "HTTP/1.1"})
     if request.method == "POST":
         path = route.path.rstrip("/")
         for protocol in PROTOCOLS:
@@ -72,6 +67,11 @@ async def handle(request: web.Request) -> web.StreamResponse:
                 return await _inspect(request, parts, route, protocol)
     parts.count_not_inspected("other endpoint")
     return await _pass(request, parts, route, None)
+
+
+def _refused(status: int, message: str, headers: dict[str, str]) -> web.Response:
+    error = {"type": "invalid_request_error", "message": message}
+    return web.json_response({"type": "error", "error": error}, status=status, headers=headers)
 
 
 def _route(request: web.Request, parts: Parts) -> _Route | None:
@@ -98,15 +98,43 @@ async def _inspect(
     headers = lower_case(request.raw_headers)
     sent = await request.read()
     try:
-        raw = await _decoded(sent, headers)
-        api = protocol.read_request(raw, headers)
-        reason = "the request body cannot be read"
+        driver = await _prepare(request, parts, route, protocol, headers, sent)
+    except _NotInspected as passing:
+        reason = str(passing)
     except Undecodable as undecodable:
-        api, reason = None, str(undecodable)
+        reason = "the request body cannot be read"
+        _log.warning("not_inspected", reason=str(undecodable), path=route.path)
+    except Exception as error:
+        reason = "matching failed"
+        report_fault(error, path=route.path)
+    else:
+        parts.inspected += 1
+        try:
+            return await driver.run()
+        except MatchingFailed as failed:
+            reason = "matching failed"
+            report_fault(failed.__cause__ or failed, path=route.path)
+    parts.count_not_inspected(reason)
+    return await _pass(request, parts, route, sent)
+
+
+class _NotInspected(Exception):
+    """The request passes as it is; the message says why."""
+
+
+async def _prepare(
+    request: web.Request,
+    parts: Parts,
+    route: _Route,
+    protocol: WireProtocol,
+    headers: dict[str, str],
+    sent: bytes,
+) -> Driver:
+    """Everything that an exchange needs. Raises _NotInspected and Undecodable."""
+    raw = await _decoded(sent, headers)
+    api = protocol.read_request(raw, headers)
     if api is None:
-        parts.count_not_inspected("the request body cannot be read")
-        _log.warning("not_inspected", reason=reason, path=route.path)
-        return await _pass(request, parts, route, sent)
+        raise Undecodable("the request body is not what this endpoint takes")
     project = route.project
     ttsr = project.settings.ttsr
     who = identify(headers, api.body, path=route.path)
@@ -115,9 +143,8 @@ async def _inspect(
     tenant = await parts.stores.tenant(credential(headers), project.settings.name)
     recalled = await parts.stores.recall(tenant, api.items, protocol.chain_text, prefill=api.prefill)
     if not ruleset.rules and not recalled.hidden:
-        parts.count_not_inspected("no rule watches the stream" if ttsr.enabled else "matching is off")
-        return await _pass(request, parts, route, sent)
-    parts.inspected += 1
+        raise _NotInspected("no rule watches the stream" if ttsr.enabled else "matching is off")
+    parts.ast.warm_for(ruleset)
     key = _request_key(api, who)
     left = await parts.stores.take_unfinished(tenant, key)
     setup = Setup(
@@ -134,7 +161,7 @@ async def _inspect(
         rule_path=rules.shown_path,
         wall_offset=time.time() - time.monotonic(),
     )
-    driver = Driver(
+    return Driver(
         request,
         Exchange(setup),
         Target(
@@ -147,7 +174,6 @@ async def _inspect(
         parts.ast,
         Retry(tenant, key, left is not None),
     )
-    return await driver.run()
 
 
 def _requester(project: Project, who: Identity, tenant: str | None, ttsr: TtsrSettings) -> Requester:

@@ -54,15 +54,23 @@ async def _serve(settings: Settings, ready: Callable[[str], None] | None) -> Non
             ready(url)
         await stop.wait()
         _log.info("stopping")
-        drained = asyncio.create_task(runner.cleanup())
-        again = asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, again.set)
-        hurry = asyncio.create_task(again.wait())
-        await asyncio.wait({drained, hurry}, return_when=asyncio.FIRST_COMPLETED)
-        hurry.cancel()
     finally:
-        await runner.cleanup()
+        await _drain(runner)
+
+
+async def _drain(runner: web.AppRunner) -> None:
+    """Refuse new connections, let running responses finish, close what they used."""
+    again = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, again.set)
+    draining = asyncio.create_task(runner.cleanup())
+    hurry = asyncio.create_task(again.wait())
+    await asyncio.wait({draining, hurry}, return_when=asyncio.FIRST_COMPLETED)
+    hurry.cancel()
+    if not draining.done() and runner.server is not None:
+        await runner.server.shutdown(0)
+    await draining
 
 
 async def listen(runner: web.AppRunner, host: str, port: int) -> str:

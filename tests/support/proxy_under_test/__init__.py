@@ -17,7 +17,7 @@ from ttsr_proxy.config import ProjectSettings, Settings, TtsrSettings, Upstreams
 from ttsr_proxy.web.app import create_app
 from ttsr_proxy.web.server import make_runner
 
-__all__ = ["Proxy", "Workspace", "running_proxy"]
+__all__ = ["Proxy", "Workspace", "listening", "running_proxy"]
 
 _LOG_TIMEOUT = 5.0
 

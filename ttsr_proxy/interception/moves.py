@@ -63,7 +63,11 @@ def split_attempt(
     delivered behind it is about to be replaced: thinking signed over it cannot stay, nor what it led to.
     """
     cut = {attempt.order.index(block): block.text} if keep and block.kind == "text" else {}
-    seen = attempt.delivered(protocol, client, cut)
+    seen = [
+        block
+        for block in attempt.delivered(protocol, client, cut)
+        if block.kind != "thinking" or protocol.signs_thinking
+    ]
     last = max((i for i, one in enumerate(seen) if one.kind in ("text", "other")), default=-1)
     delivered, behind = seen[: last + 1], seen[last + 1 :]
     violating = _violating(protocol, attempt, block) if keep else None

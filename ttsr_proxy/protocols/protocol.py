@@ -110,6 +110,8 @@ class WireProtocol(Protocol):
     counting_paths: tuple[str, ...]
     """The endpoints that only count a request's tokens: same body, nothing to inspect in the answer."""
     stops: StopReasons
+    signs_thinking: bool
+    """Delivered thinking can go back upstream in a later attempt; where nothing signs it, it is left out."""
 
     def reader(self) -> ResponseReader:
         """A reader for one attempt."""

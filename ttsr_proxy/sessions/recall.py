@@ -121,9 +121,11 @@ def _record_of(
     for anchor in echo.unique:
         for record in found.get(anchor, ()):
             return record
+    by_text = found.get(echo.text, ())
     if echo.unique:
-        return None
-    best = _best(found.get(echo.text, ()), preferred)
+        # Clients make up ids for calls that came without one.
+        return _best([record for record in by_text if _has_nameless_call(record)], preferred)
+    best = _best(by_text, preferred)
     if best is not None:
         return best
     text = prose(items[echo.start : echo.end])
@@ -140,6 +142,10 @@ def _best(candidates: Sequence[ResponseRecord], preferred: Sequence[ResponseReco
         if record.parent in ids:
             return record
     return candidates[0] if candidates else None
+
+
+def _has_nameless_call(record: ResponseRecord) -> bool:
+    return any(block.kind == "tool_call" and block.anchor is None for block in record.given)
 
 
 def given_prose(given: Sequence[GivenBlock]) -> str:

@@ -101,13 +101,21 @@ def _pair(
 
 
 def _given_as(item: HistoryItem, record: ResponseRecord, taken: Mapping[int, HistoryItem]) -> list[int]:
-    """The given blocks that an echoed item stands for: one, or several texts that the client joined."""
+    """The given blocks that an echoed item stands for: one, or several texts that the client joined.
+
+    Chat clients also join reasoning, which nothing signs there.
+    """
     given = record.given
     free = [i for i, block in enumerate(given) if i not in taken and block.kind == item.kind]
     if item.anchor is not None:
-        return [i for i in free if given[i].anchor == item.anchor][:1]
-    if item.kind != "text":
-        return [i for i in free if given[i].text == item.text][:1]
+        known = [i for i in free if given[i].anchor == item.anchor]
+        if known or item.kind != "tool_call":
+            return known[:1]
+    if item.kind == "tool_call":
+        return [i for i in free if given[i].anchor is None and _same_call(given[i].text, item.text)][:1]
+    same = [i for i in free if given[i].text == item.text][:1]
+    if same or item.kind not in ("text", "thinking"):
+        return same
     text = join_prose((item.text,))
     if not text:
         return []
@@ -127,8 +135,13 @@ def _given_as(item: HistoryItem, record: ResponseRecord, taken: Mapping[int, His
 
 
 def _settle(item: HistoryItem, recorded: HistoryItem) -> HistoryItem:
-    """The recorded block, unless the client changed what it says. Added defaults are no change."""
-    changed = item.kind == "tool_call" and not _same_call(recorded.text, item.text)
+    """The recorded block, unless the client changed what it says. Added defaults are no change.
+
+    A call whose id the client has made up stays the client's, since its result refers to that id.
+    """
+    changed = item.kind == "tool_call" and (
+        item.anchor != recorded.anchor or not _same_call(recorded.text, item.text)
+    )
     return item if changed else replace(recorded, message=item.message)
 
 
@@ -136,6 +149,9 @@ def _same_call(recorded: str, echoed: str) -> bool:
     ours, theirs = decode_object(recorded), decode_object(echoed)
     if ours is None or theirs is None:
         return recorded == echoed
+    if ours.get("id") == "":
+        # The client has made up the id that the server did not give.
+        del ours["id"]
     return _within(ours, theirs)
 
 

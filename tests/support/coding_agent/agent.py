@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import aiohttp
 
@@ -51,8 +51,20 @@ class EchoStyle:
     """Tool input comes back with its keys in another order."""
 
 
+class Reader(Protocol):
+    """Assembles an answer from the bytes of its stream."""
+
+    def feed(self, data: bytes) -> None:
+        """More bytes; raises IllegalStream at the first illegal event."""
+
+    def close(self) -> Answer:
+        """The stream is over."""
+
+
 class Agent:
     """One conversation. `messages` is the history that it believes in."""
+
+    path = "/v1/messages"
 
     def __init__(
         self,
@@ -135,13 +147,13 @@ class Agent:
         async with self.request() as response:
             answer = Answer(response.status, {k.lower(): v for k, v in response.headers.items()}, b"")
             if response.content_type == "text/event-stream":
-                reader = StreamReader(answer)
+                reader = self._reader(answer)
                 async for data in response.content.iter_any():
                     reader.feed(data)
                 reader.close()
             else:
                 answer.raw = await response.read()
-                read_message(answer)
+                self._read_whole(answer)
         if answer.complete:
             self.add_answer(answer)
         return answer
@@ -150,7 +162,7 @@ class Agent:
     async def request(self) -> AsyncIterator[aiohttp.ClientResponse]:
         """The response to the history as it is, unread."""
         async with self._http().post(
-            f"{self.base_url}/v1/messages", data=json.dumps(self.body()), headers=self._headers()
+            f"{self.base_url}{self.path}", data=json.dumps(self.body()), headers=self._headers()
         ) as response:
             yield response
 
@@ -179,6 +191,12 @@ class Agent:
         if self.thinking:
             body["thinking"] = dict(self.thinking)
         return body
+
+    def _reader(self, answer: Answer) -> Reader:
+        return StreamReader(answer)
+
+    def _read_whole(self, answer: Answer) -> None:
+        read_message(answer)
 
     def _http(self) -> aiohttp.ClientSession:
         if self._session is None:

@@ -17,7 +17,7 @@ from strict_anthropic.script import (
     tool,
     turn,
 )
-from strict_anthropic.server import Received, StrictUpstream, listening, strict_upstream
+from strict_anthropic.server import Received, StrictUpstream, listening, serving, strict_upstream
 from strict_anthropic.validate import BOUND_ELSEWHERE, validate
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "raw",
     "redacted",
     "server_tool",
+    "serving",
     "stall",
     "stream_error",
     "strict_upstream",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from aiohttp import web
 
@@ -16,7 +16,7 @@ from strict_anthropic import signing
 from strict_anthropic.canonical import merged
 from strict_anthropic.script import Drop, HttpError, Reply, ReplyOf, Stall, Turn, fresh_id
 from strict_anthropic.validate import drops_unbound, validate
-from strict_anthropic.wire import Writer
+from strict_anthropic.wire import Act, Writer
 
 _MAX_BODY = 64 * 2**20
 _MODELS = {
@@ -52,8 +52,20 @@ class Received:
         return list(self.body["messages"])
 
 
+class TurnWriter(Protocol):
+    """What writes one turn in an API's form."""
+
+    def stream(self) -> Iterator[Act]:
+        """The turn as server-sent events with what happens between them."""
+
+    def message(self) -> dict[str, Any]:
+        """The turn as one JSON document."""
+
+
 class StrictUpstream:
     """Plays a script to whoever asks legally, and remembers every request."""
+
+    path = "/v1/messages"
 
     def __init__(self) -> None:
         self.received: list[Received] = []
@@ -72,7 +84,7 @@ class StrictUpstream:
     @property
     def calls(self) -> list[Received]:
         """The requests for a message, in order."""
-        return [r for r in self.received if r.method == "POST" and r.path == "/v1/messages"]
+        return [r for r in self.received if r.method == "POST" and r.path.endswith(self.path)]
 
     @property
     def counts(self) -> list[Received]:
@@ -127,7 +139,15 @@ class StrictUpstream:
             return _error(received, 400, received.refused)
         betas = [beta.strip() for beta in headers.get("anthropic-beta", "").split(",")]
         received.refused = validate(received.body, betas=betas, counting=counting)
-        return _error(received, 400, received.refused) if received.refused else None
+        return self._error(received, 400, received.refused) if received.refused else None
+
+    def _writer(self, turn: Turn, body: dict[str, Any]) -> TurnWriter:
+        return Writer(turn, body, _dropped(body))
+
+    def _error(
+        self, received: Received, status: int, error: dict[str, str], headers: dict[str, str] | None = None
+    ) -> web.Response:
+        return _error(received, status, error, headers)
 
     async def _messages(self, request: web.Request) -> web.StreamResponse:
         received = await self._receive(request)
@@ -146,8 +166,8 @@ class StrictUpstream:
         reply = self._next(received.body)
         if isinstance(reply, HttpError):
             error = {"type": reply.kind, "message": reply.message}
-            return _error(received, reply.status, error, dict(reply.headers))
-        writer = Writer(reply, received.body, _dropped(received.body))
+            return self._error(received, reply.status, error, dict(reply.headers))
+        writer = self._writer(reply, received.body)
         if not received.body.get("stream"):
             return await self._whole(received, reply, writer)
         return await self._stream(request, received, reply, writer)
@@ -161,7 +181,7 @@ class StrictUpstream:
             return HttpError(status=500, kind="api_error", message="the script has no reply left")
         return reply(body) if callable(reply) else reply
 
-    async def _whole(self, received: Received, turn: Turn, writer: Writer) -> web.Response:
+    async def _whole(self, received: Received, turn: Turn, writer: TurnWriter) -> web.Response:
         for step in turn.steps:
             if isinstance(step, Stall):
                 step.reached.set()
@@ -171,7 +191,7 @@ class StrictUpstream:
         )
 
     async def _stream(
-        self, request: web.Request, received: Received, turn: Turn, writer: Writer
+        self, request: web.Request, received: Received, turn: Turn, writer: TurnWriter
     ) -> web.StreamResponse:
         if turn.before is not None:
             turn.before.reached.set()
@@ -260,8 +280,15 @@ async def listening(runner: web.AppRunner) -> AsyncIterator[str]:
 async def strict_upstream() -> AsyncIterator[StrictUpstream]:
     """A strict upstream on a free port."""
     upstream = StrictUpstream()
+    async with serving(upstream):
+        yield upstream
+
+
+@asynccontextmanager
+async def serving(upstream: StrictUpstream) -> AsyncIterator[None]:
+    """Serve an upstream on a free port."""
     # a caller that leaves must be noticed while the script stalls
     runner = web.AppRunner(upstream.app(), handler_cancellation=True, shutdown_timeout=0.1)
     async with listening(runner) as url:
         upstream.url = url
-        yield upstream
+        yield

@@ -14,6 +14,7 @@ class AnthropicMessages:
     paths: tuple[str, ...] = ("/v1/messages",)
     counting_paths: tuple[str, ...] = ("/v1/messages/count_tokens",)
     stops = StopReasons(done="end_turn", tool="tool_use", length="max_tokens")
+    signs_thinking = True
 
     reader = staticmethod(response.AnthropicReader)
     read_message = staticmethod(response.read_message)

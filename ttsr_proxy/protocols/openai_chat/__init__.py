@@ -14,6 +14,7 @@ class OpenAIChat:
     paths: tuple[str, ...] = ("/chat/completions",)
     counting_paths: tuple[str, ...] = ()
     stops = StopReasons(done="stop", tool="tool_calls", length="length")
+    signs_thinking = False
 
     reader = staticmethod(response.ChatReader)
     writer = staticmethod(writer.ChatWriter)

@@ -1,0 +1,212 @@
+"""Input items as history items: how they are compared, and the items that the proxy makes itself.
+
+An item of the API is one history item. The proxy's own texts are `{"type": "text", "text": ...}` until they
+are written (`written`), since what they become depends on who speaks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Sequence
+
+from ttsr_proxy.jsontext import JsonObject, JsonValue, canonical, decode_object
+from ttsr_proxy.protocols.history import HistoryItem, ItemKind, Role
+from ttsr_proxy.protocols.openai_responses.items import call_id, is_call, item_type, prose, text_of, tool_name
+
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
+_TYPE_ROLES: dict[str, Role] = {
+    "additional_tools": "system",
+    "configuration_update": "system",
+    "compaction_trigger": "user",
+    "mcp_approval_response": "user",
+}
+"""Roles of items without `role` that the model has not made; `*_output` items are the user's, too."""
+
+_REFERENCE_KINDS: dict[str, ItemKind] = {
+    "msg": "text",
+    "rs": "thinking",
+    "fc": "tool_call",
+    "ctc": "tool_call",
+}
+"""What an item reference stands for, by the prefix of its id."""
+
+_TEXT_PARTS = frozenset(("input_text", "output_text", "text", "refusal"))
+_UNCOMPARED = frozenset(("id", "status", "created_by"))
+"""Fields that clients keep or drop as they like."""
+
+
+def role_of(item: JsonObject) -> Role:
+    """Who speaks in an input item."""
+    role = item.get("role")
+    if isinstance(role, str):
+        return _ROLES.get(role, "user")
+    name = item_type(item)
+    if name in _TYPE_ROLES:
+        return _TYPE_ROLES[name]
+    return "user" if name.endswith("_output") else "assistant"
+
+
+def item_of_block(value: JsonObject, role: Role, message: int | None = None) -> HistoryItem:
+    """The history item of an input or output item."""
+    kind = _kind(value)
+    item_id = text_of(value, "id")
+    return HistoryItem(
+        role=role,
+        kind=kind,
+        value=value,
+        text=_text(value, kind),
+        message=message,
+        anchor=_anchor(value, kind),
+        alias=f"item:{item_id}" if item_id else None,
+    )
+
+
+def _kind(value: JsonObject) -> ItemKind:
+    name = item_type(value)
+    if name == "text" or (name == "message" and _is_text(value.get("content"))):
+        return "text"
+    if name == "reasoning":
+        return "thinking"
+    if is_call(value):
+        return "tool_call"
+    if name == "item_reference":
+        return _REFERENCE_KINDS.get(text_of(value, "id").partition("_")[0], "other")
+    return "tool_result" if name.endswith("_output") else "other"
+
+
+def _is_text(content: JsonValue) -> bool:
+    if isinstance(content, str):
+        return True
+    return isinstance(content, list) and all(
+        isinstance(part, dict) and part.get("type") in _TEXT_PARTS for part in content
+    )
+
+
+def _text(value: JsonObject, kind: ItemKind) -> str:
+    if kind == "text":
+        return text_of(value, "text") if item_type(value) == "text" else prose(value)
+    if kind == "thinking":
+        return prose(value)
+    compared = {key: part for key, part in value.items() if key not in _UNCOMPARED and part is not None}
+    if kind == "tool_call" and (arguments := decode_object(text_of(value, "arguments"))) is not None:
+        compared["arguments"] = arguments
+    return canonical(compared)
+
+
+def _anchor(value: JsonObject, kind: ItemKind) -> str | None:
+    if called := call_id(value):
+        return f"call:{called}"
+    encrypted = text_of(value, "encrypted_content")
+    if kind == "thinking" and encrypted:
+        return f"sig:{hashlib.sha256(encrypted.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+    item_id = text_of(value, "id")
+    return f"item:{item_id}" if item_id else None
+
+
+def chain_text(item: HistoryItem) -> str | None:
+    """What identifies the item however a client re-serialises it; None when it does not count.
+
+    Reasoning does not count, since clients drop it, nor does empty text. A call is its name and id.
+    """
+    if item.kind == "thinking":
+        return None
+    if item.kind == "text":
+        return f"text {item.text}" if item.text else None
+    if item.kind == "tool_call":
+        return f"call {call_id(item.value)} {tool_name(item.value)}"
+    if item.kind == "tool_result" and _is_text(item.value.get("output")):
+        output = prose({"type": "message", "content": item.value["output"]})
+        return f"result {text_of(item.value, 'call_id')} {output}"
+    return item.text
+
+
+def keep_marks(recorded: JsonObject, echoed: JsonObject) -> JsonObject:
+    """The recorded item: the API has no cache marks."""
+    return recorded
+
+
+def text_block(text: str) -> JsonObject:
+    """A text of the proxy's own, to be written as a message."""
+    return {"type": "text", "text": text}
+
+
+def written(item: HistoryItem) -> JsonObject:
+    """The item as a request carries it."""
+    if item_type(item.value) != "text":
+        return item.value
+    part = "output_text" if item.role == "assistant" else "input_text"
+    content = [{"type": part, "text": text_of(item.value, "text")}]
+    return {"type": "message", "role": item.role, "content": content}
+
+
+def user_text_item(text: str) -> HistoryItem:
+    """A text of the proxy's own in the user's name."""
+    return item_of_block(text_block(text), "user")
+
+
+def tool_result_item(call: JsonObject, text: str) -> HistoryItem:
+    """The proxy's own answer to a tool call."""
+    result_type = "custom_tool_call_output" if item_type(call) == "custom_tool_call" else "function_call_output"
+    return item_of_block({"type": result_type, "call_id": call_id(call), "output": text}, "user")
+
+
+def partial_call(opening: JsonObject, text: str) -> JsonObject | None:
+    """A call that was cut, as history can carry it; None for calls that cannot be made of their text."""
+    name = item_type(opening)
+    kept = {key: value for key, value in opening.items() if key not in ("id", "status")}
+    if name == "function_call":
+        return {**kept, "arguments": text}
+    if name == "custom_tool_call":
+        return {**kept, "input": text}
+    return None
+
+
+def append_reminder(items: Sequence[HistoryItem], text: str) -> tuple[HistoryItem, ...]:
+    """`items` with a message of the user's behind the last item of the user, call results included."""
+    last = max((place for place, item in enumerate(items) if item.role == "user"), default=len(items) - 1)
+    return (*items[: last + 1], user_text_item(text), *items[last + 1 :])
+
+
+def strip_marks(items: Sequence[HistoryItem]) -> tuple[HistoryItem, ...]:
+    """`items`: reasoning that the proxy cut is left open, so no client sends it back as complete."""
+    return tuple(items)
+
+
+def without_thinking(items: Sequence[HistoryItem]) -> tuple[HistoryItem, ...]:
+    """`items` without reasoning. What the model made with it loses its id, by which upstream would ask for it."""
+    if not any(item.kind == "thinking" for item in items):
+        return tuple(items)
+    return tuple(_without_id(item) for item in items if item.kind != "thinking")
+
+
+def _without_id(item: HistoryItem) -> HistoryItem:
+    if item.role != "assistant" or "id" not in item.value or item.kind not in ("text", "tool_call"):
+        return item
+    if item_type(item.value) == "item_reference":
+        return item
+    return item_of_block(nameless(item.value), item.role, item.message)
+
+
+def nameless(value: JsonObject) -> JsonObject:
+    """The item without its id."""
+    return {key: part for key, part in value.items() if key != "id"}
+
+
+def salvage(values: Sequence[JsonObject], cut: Collection[int]) -> list[JsonObject | None]:
+    """The items of an answer that upstream never finished, as a request may carry them; None for none.
+
+    Upstream does not know them by their ids. Reasoning counts only with its encrypted content, and only
+    with the whole item that followed it; `cut` are the positions of items that are not whole.
+    """
+    kept: list[JsonObject | None] = []
+    followed = False
+    for at in range(len(values) - 1, -1, -1):
+        value = values[at]
+        if item_type(value) == "reasoning":
+            kept.append(value if followed and text_of(value, "encrypted_content") else None)
+            continue
+        followed = at not in cut
+        named = item_type(value) != "message" and not is_call(value)
+        kept.append(value if named else nameless(value))
+    kept.reverse()
+    return kept

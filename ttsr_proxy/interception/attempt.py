@@ -62,6 +62,7 @@ class Attempt:
         self.usage: Usage | None = None
         self.ending: ResponseEnding | None = None
         self.model = ""
+        self.response_id = ""
         self.heard = False
         """Upstream has sent an event of this attempt."""
         self.over = False
@@ -99,7 +100,9 @@ class Attempt:
         Complete blocks whole, cut prose as far as it went (or as `cut_texts`, by position, has it); thinking
         that was cut carries no signature and is left out.
         """
-        blocks: list[ShadowBlock] = []
+        values: list[JsonObject] = []
+        given: list[int] = []
+        cut: set[int] = set()
         for position, block in enumerate(self.order):
             if not block.begun:
                 continue
@@ -107,9 +110,15 @@ class Attempt:
             if value is None and block.kind == "text":
                 text = cut_texts.get(position) or client.given_text(block.client_index)
                 value = protocol.text_block(text) if text.strip() else None
+                cut.add(len(values))
             if value is not None:
-                blocks.append(self.shadow(protocol, value, block.client_index))
-        return blocks
+                values.append(value)
+                given.append(block.client_index)
+        return [
+            self.shadow(protocol, value, index)
+            for value, index in zip(protocol.salvage(values, cut), given, strict=True)
+            if value is not None
+        ]
 
     @staticmethod
     def shadow(protocol: WireProtocol, value: JsonObject, given: int | None) -> ShadowBlock:

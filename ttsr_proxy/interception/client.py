@@ -16,7 +16,7 @@ from ttsr_proxy.protocols.events import (
     ResponseEnding,
     ResponseStarted,
 )
-from ttsr_proxy.protocols.history import ItemKind
+from ttsr_proxy.protocols.history import HistoryItem, ItemKind
 from ttsr_proxy.protocols.protocol import ResponseWriter, WireProtocol
 from ttsr_proxy.protocols.request import ApiRequest
 from ttsr_proxy.sessions.record import GivenBlock
@@ -31,11 +31,16 @@ _KINDS: dict[BlockKind, ItemKind] = {"text": "text", "thinking": "thinking", "to
 class _Given:
     kind: ItemKind
     anchor: str | None
+    alias: str | None
     pieces: list[str] = field(default_factory=list)
     settled: GivenBlock | None = None
 
     def block(self) -> GivenBlock:
-        return self.settled or GivenBlock(self.kind, self.anchor, "".join(self.pieces))
+        return self.settled or GivenBlock(self.kind, self.anchor, "".join(self.pieces), self.alias)
+
+
+def _given_block(item: HistoryItem) -> GivenBlock:
+    return GivenBlock(item.kind, item.anchor, item.text, item.alias)
 
 
 class ClientResponse:
@@ -58,6 +63,8 @@ class ClientResponse:
         self.text_delivered = False
         """Prose, or the work of a server tool, has reached the client."""
         self.ended = False
+        self.response_id = ""
+        """The id that the client knows the response by."""
 
     @property
     def given(self) -> tuple[GivenBlock, ...]:
@@ -72,6 +79,7 @@ class ClientResponse:
         return "".join(self._given[index].pieces)
 
     def start(self, event: ResponseStarted) -> bytes:
+        self.response_id = event.response_id
         data = self._writer.start(event)
         self.begun = bool(data)
         return self._sent(data)
@@ -81,7 +89,7 @@ class ClientResponse:
         index = len(self._given)
         item = self._protocol.item_of_block(event.value, "assistant")
         kind = _KINDS.get(event.kind) or item.kind
-        self._given.append(_Given(kind, item.anchor if event.kind == "tool" else None))
+        self._given.append(_Given(kind, item.anchor, item.alias))
         self._open[index] = event.kind
         self.begun = True
         if event.kind == "tool":
@@ -108,7 +116,7 @@ class ClientResponse:
 
     def end_block(self, event: BlockEnded, index: int) -> bytes:
         item = self._protocol.item_of_block(event.value, "assistant")
-        self._given[index].settled = GivenBlock(item.kind, item.anchor, item.text)
+        self._given[index].settled = _given_block(item)
         del self._open[index]
         self.stage = "content"
         return self._writer.reindex(event, index)
@@ -133,9 +141,7 @@ class ClientResponse:
     def take(self, value: JsonObject) -> int:
         """A complete block of an answer that is not streamed: its index."""
         item = self._protocol.item_of_block(value, "assistant")
-        self._given.append(
-            _Given(item.kind, item.anchor, settled=GivenBlock(item.kind, item.anchor, item.text))
-        )
+        self._given.append(_Given(item.kind, item.anchor, item.alias, settled=_given_block(item)))
         return len(self._given) - 1
 
     def other(self, event: Other) -> bytes:

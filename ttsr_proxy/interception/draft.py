@@ -8,7 +8,7 @@ because the model's answer (and its signed thinking) follows from it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from ttsr_proxy.jsontext import JsonObject
@@ -37,7 +37,10 @@ class Place:
 
 
 class Draft:
-    """`items` is the translated history, `deferred` what earlier responses left for this request."""
+    """`items` is the translated history, `deferred` what earlier responses left for this request.
+
+    `previous` is the id of the response to be continued, as upstream knows it.
+    """
 
     def __init__(
         self,
@@ -47,9 +50,12 @@ class Draft:
         deferred: Sequence[PendingReminder],
         *,
         without_thinking: bool,
+        previous: str | None = None,
     ) -> None:
         self._protocol = protocol
         self._request = request
+        self._renamed = previous != request.previous
+        self._asked = replace(request, previous=previous)
         self._items = tuple(items)
         self.deferred = tuple(deferred)
         self.without_thinking = without_thinking
@@ -68,7 +74,17 @@ class Draft:
     @property
     def translated(self) -> bool:
         """The translated history differs from what the client sent."""
-        return self._items != self._request.items
+        return self._renamed or self._items != self._request.items
+
+    @property
+    def asked(self) -> tuple[HistoryItem, ...]:
+        """What the request says, without what this response adds."""
+        return self._items
+
+    @property
+    def previous(self) -> str | None:
+        """The id of the response that upstream is asked to continue."""
+        return self._asked.previous
 
     @property
     def produced(self) -> tuple[ShadowBlock, ...]:
@@ -94,12 +110,12 @@ class Draft:
         if self.form == "client":
             return raw
         items = self.items()
-        if items == self._request.items:
+        if items == self._request.items and not self._renamed:
             return raw
         cap = self._request.max_tokens
         if not self.continues or cap is None or self.form != "reminded":
-            return self._protocol.write_request(self._request, items)
-        return self._protocol.write_request(self._request, items, max_tokens=max(1, cap - spent_tokens))
+            return self._protocol.write_request(self._asked, items)
+        return self._protocol.write_request(self._asked, items, max_tokens=max(1, cap - spent_tokens))
 
     def items(self) -> tuple[HistoryItem, ...]:
         """The history in the current form."""

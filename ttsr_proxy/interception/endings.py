@@ -27,6 +27,7 @@ class Endings:
         progress = self._progress
         attempt.over = True
         if attempt.whole_body is not None:
+            progress.client.response_id = attempt.response_id
             for position, block in enumerate(attempt.order):
                 if (value := attempt.values.get(position)) is not None:
                     block.begun, block.client_index = True, progress.client.take(value)
@@ -34,7 +35,7 @@ class Endings:
         yield from progress.findings.log(attempt)
         yield from progress.journal.settled("clean", correction=_plain(attempt))
         yield from progress.findings.outcomes(progress.draft)
-        yield progress.save(blocks, now)
+        yield progress.save(blocks, now, finished=attempt)
         if attempt.whole_body is None:
             yield from progress.send(progress.client.end(event), now)
             return

@@ -193,6 +193,7 @@ class Exchange:
         match event:
             case ResponseStarted():
                 attempt.usage, attempt.model = event.usage, event.model
+                attempt.response_id = event.response_id
                 if attempt.number == 1 or not progress.client.begun:
                     progress.hold(attempt, event, None, now)
             case BlockStarted():

@@ -108,7 +108,8 @@ def _violating(protocol: WireProtocol, attempt: Attempt, block: WatchedBlock) ->
         if value is None:
             arguments = block.text if block.start.freeform else close_partial(block.text)
             value = protocol.with_input(block.start.value, arguments)
-        return Attempt.shadow(protocol, value, None)
+        (kept,) = protocol.salvage([value], ())
+        return None if kept is None else Attempt.shadow(protocol, kept, None)
     if block.kind == "text" and block.text.strip():
         return Attempt.shadow(protocol, protocol.text_block(block.text), None)
     return None

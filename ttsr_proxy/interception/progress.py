@@ -22,7 +22,7 @@ from ttsr_proxy.interception.remembering import Remembering
 from ttsr_proxy.interception.setup import Setup
 from ttsr_proxy.protocols.events import BlockDelta, BlockEnded, Other, ProtocolEvent
 from ttsr_proxy.sessions.record import ShadowBlock
-from ttsr_proxy.sessions.shadow import restore
+from ttsr_proxy.sessions.shadow import previous_id, restore
 
 
 class Progress:
@@ -42,6 +42,7 @@ class Progress:
             protocol.strip_marks(history),
             pending,
             without_thinking=recalled.without_thinking,
+            previous=previous_id(request.previous, recalled),
         )
         self.budget = Budget(
             setup.settings.budget,
@@ -105,12 +106,23 @@ class Progress:
             return
         self.last_sent = self.last_content = now
         if not self.client.ended and self.memory.due():
-            yield Save(self.memory.record(self.left_blocks(), (), now=now, final=False))
+            yield Save(
+                self.memory.record(self.left_blocks(), (), now=now, final=False, aborted=self.interrupted)
+            )
         yield Send(data)
 
-    def save(self, blocks: Sequence[ShadowBlock], now: float) -> Save:
-        """The final record of this response, whose last attempt gave `blocks`."""
-        return Save(self.memory.record(blocks, self.findings.reminders, now=now, final=True))
+    def save(self, blocks: Sequence[ShadowBlock], now: float, *, finished: Attempt | None = None) -> Save:
+        """The final record of this response, whose last attempt gave `blocks`; `finished` if it was whole."""
+        return Save(
+            self.memory.record(
+                blocks,
+                self.findings.reminders,
+                now=now,
+                final=True,
+                aborted=self.interrupted and finished is None,
+                upstream=finished.response_id if finished is not None else None,
+            )
+        )
 
     def left_blocks(self) -> list[ShadowBlock]:
         """What the current attempt has left with the client so far."""
@@ -133,6 +145,8 @@ class Progress:
 def _why_observed(setup: Setup) -> str | None:
     if setup.requester.observed is not None:
         return setup.requester.observed
+    if setup.request.observed is not None:
+        return setup.request.observed
     if setup.request.choices > 1 and setup.request.stream:
         return "several choices are streamed at once"
     return None

@@ -9,7 +9,7 @@ from ttsr_proxy.interception.client import ClientResponse
 from ttsr_proxy.interception.draft import Draft
 from ttsr_proxy.interception.setup import Setup
 from ttsr_proxy.protocols.history import HistoryItem
-from ttsr_proxy.sessions.echoes import join_prose, text_anchor
+from ttsr_proxy.sessions.echoes import join_prose, response_anchor, text_anchor
 from ttsr_proxy.sessions.record import GivenBlock, PendingReminder, ResponseRecord, ShadowBlock
 
 
@@ -57,12 +57,25 @@ class Remembering:
         return True
 
     def record(
-        self, blocks: Sequence[ShadowBlock], pending: Sequence[PendingReminder], *, now: float, final: bool
+        self,
+        blocks: Sequence[ShadowBlock],
+        pending: Sequence[PendingReminder],
+        *,
+        now: float,
+        final: bool,
+        aborted: bool = False,
+        upstream: str | None = None,
     ) -> ResponseRecord:
-        """`blocks` is what the last attempt gave; `pending` waits for the request that echoes them."""
+        """`blocks` is what the last attempt gave; `pending` waits for the request that echoes them.
+
+        `aborted`: the proxy cut the last attempt off, so upstream does not know the response. Otherwise it
+        knows it as `upstream`, by default the id that the client knows.
+        """
         setup, draft = self._setup, self._draft
         tail, produced = draft.closed(blocks)
         given = self._client.given
+        keeps = setup.protocol.keeps_responses
+        lost = keeps and aborted
         carried = () if draft.form == "reminded" else draft.deferred
         return ResponseRecord(
             id=self._id,
@@ -79,14 +92,20 @@ class Remembering:
             reminded=draft.reminded,
             pending=(*carried, *pending),
             interrupts=self._budget.total - self._before,
-            hidden=self.hidden or _lost(given, produced),
+            hidden=self.hidden or _lost(given, produced) or (lost and bool(given)),
+            upstream=None if lost or not keeps else upstream or self._client.response_id or None,
+            after=draft.previous if lost else None,
+            asked=tuple(map(_shadow, draft.asked)) if lost and setup.request.stored else (),
             without_thinking=draft.without_thinking,
             final=final,
         )
 
     def _anchors(self, given: Sequence[GivenBlock]) -> tuple[str, ...]:
         place = self._setup.recalled.place
-        unique = [block.anchor for block in given if block.anchor is not None]
+        names = [name for block in given for name in (block.anchor, block.alias)]
+        unique = [name for name in names if name is not None]
+        if self._setup.protocol.keeps_responses and self._client.response_id:
+            unique.insert(0, response_anchor(self._client.response_id))
         texts = [block.text for block in given if block.kind == "text"]
         anchors = [*unique, text_anchor(place, join_prose(texts)), place]
         if self._setup.request.prefill and texts:
@@ -94,6 +113,10 @@ class Remembering:
             prefill = "".join(item.text for item in _prefill(self._setup.request.items))
             anchors.append(text_anchor(place, join_prose([prefill + texts[0], *texts[1:]])))
         return tuple(dict.fromkeys(anchors))
+
+
+def _shadow(item: HistoryItem) -> ShadowBlock:
+    return ShadowBlock(item.role, item.kind, item.value, None)
 
 
 def _lost(given: Sequence[GivenBlock], produced: Sequence[ShadowBlock]) -> bool:

@@ -6,6 +6,7 @@ an untouched request gives back its messages as they were.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -21,8 +22,9 @@ class HistoryItem:
 
     `message` is the position of the client's message that the item came from, or None for what the proxy
     inserted. `anchor` is a globally unique mark that survives the client's own re-serialisation
-    (`call:<id>` of a tool call, `sig:<hash>` of signed thinking), else None. `text` is the item's content
-    for comparison: text for prose, canonical JSON for the rest; without cache marks.
+    (`call:<id>` of a tool call, `sig:<hash>` of signed thinking), else None; `alias` is another one, by which
+    a mere reference may name the item. `text` is the item's content for comparison: text for prose,
+    canonical JSON for the rest; without cache marks.
     """
 
     role: Role
@@ -31,3 +33,9 @@ class HistoryItem:
     text: str
     message: int | None = None
     anchor: str | None = None
+    alias: str | None = None
+
+
+def unchanged(values: Sequence[JsonObject], cut: Collection[int]) -> list[JsonObject | None]:
+    """`WireProtocol.salvage` where upstream knows blocks by what they say alone."""
+    return list(values)

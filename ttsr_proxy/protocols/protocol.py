@@ -6,7 +6,7 @@ reader per upstream attempt and one writer per client response. Nothing here doe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -112,6 +112,8 @@ class WireProtocol(Protocol):
     stops: StopReasons
     signs_thinking: bool
     """Delivered thinking can go back upstream in a later attempt; where nothing signs it, it is left out."""
+    keeps_responses: bool
+    """Upstream keeps responses and knows them and their blocks by ids, which later requests may use."""
 
     def reader(self) -> ResponseReader:
         """A reader for one attempt."""
@@ -136,7 +138,10 @@ class WireProtocol(Protocol):
         max_tokens: int | None = None,
         system_suffix: str | None = None,
     ) -> bytes:
-        """The request's body with `items` as its history, a new cap and more system text where given."""
+        """The request's body with `items` as its history, a new cap and more system text where given.
+
+        It continues `request.previous`, whatever `request.body` says.
+        """
 
     def append_reminder(self, items: Sequence[HistoryItem], text: str) -> tuple[HistoryItem, ...]:
         """`items` with a reminder at the end of what the user says last."""
@@ -152,6 +157,12 @@ class WireProtocol(Protocol):
 
     def item_of_block(self, value: JsonObject, role: Role, message: int | None = None) -> HistoryItem:
         """The history item of a block's value, as `BlockEnded.value` has it."""
+
+    def salvage(self, values: Sequence[JsonObject], cut: Collection[int]) -> list[JsonObject | None]:
+        """The blocks of an answer that was aborted, as a later request may carry them; None for none.
+
+        `cut` are the positions of blocks that are not whole.
+        """
 
     def keep_marks(self, recorded: JsonObject, echoed: JsonObject) -> JsonObject:
         """The recorded block with the cache breakpoint that the client has set on its own echo of it."""

@@ -34,3 +34,9 @@ class ApiRequest:
     """The history ends with the beginning of the answer that the model is to continue."""
     thinking_bound: bool
     """The history holds thinking, which upstream may have signed over everything before it."""
+    previous: str | None = None
+    """The id of the response that this request continues; its history is kept by upstream, not in `items`."""
+    stored: bool = False
+    """Upstream keeps the answer, so that a later request may continue it by its id."""
+    observed: str | None = None
+    """Why the answer can only be watched and never asked for again, else None."""

@@ -45,9 +45,18 @@ class Echoes:
     place: str
 
 
-def find_echoes(items: Sequence[HistoryItem], chain_text: ChainText, *, prefill: bool = False) -> Echoes:
-    """Split a request's items into echoes. A prefill, the assistant run at the very end, is not an echo."""
-    return _split(items, chain_text, prefill, 0, "")
+def find_echoes(
+    items: Sequence[HistoryItem],
+    chain_text: ChainText,
+    *,
+    prefill: bool = False,
+    previous: str | None = None,
+) -> Echoes:
+    """Split a request's items into echoes. A prefill, the assistant run at the very end, is not an echo.
+
+    `previous` is the id of the response that stands before the items.
+    """
+    return _split(items, chain_text, prefill, 0, "" if previous is None else response_anchor(previous))
 
 
 def find_newest(items: Sequence[HistoryItem], chain_text: ChainText, *, prefill: bool = False) -> Echoes:
@@ -101,6 +110,11 @@ def _split(
         call = next((anchor for anchor in reversed(unique) if anchor.startswith("call:")), None)
         chain = call if call is not None else text
     return Echoes(tuple(runs), place_anchor(chain))
+
+
+def response_anchor(response_id: str) -> str:
+    """The anchor of a response that a later request continues by its id."""
+    return f"resp:{response_id}"
 
 
 def place_anchor(chain: str) -> str:

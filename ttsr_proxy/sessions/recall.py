@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ttsr_proxy.protocols.history import HistoryItem
-from ttsr_proxy.sessions.echoes import ChainText, Echo, find_echoes, find_newest, join_prose, prose
+from ttsr_proxy.sessions.echoes import (
+    ChainText,
+    Echo,
+    find_echoes,
+    find_newest,
+    join_prose,
+    prose,
+    response_anchor,
+)
 from ttsr_proxy.sessions.record import GivenBlock, ResponseRecord
 from ttsr_proxy.sessions.store import ConversationStore
 
@@ -26,6 +34,8 @@ class Recalled:
     chain: tuple[ResponseRecord, ...] = ()
     pending_from: ResponseRecord | None = None
     """The record of the newest echo, whose pending reminders this request carries."""
+    continued: ResponseRecord | None = None
+    """The record of the response that the request continues by its id."""
 
     @property
     def tip(self) -> ResponseRecord | None:
@@ -38,6 +48,8 @@ class Recalled:
         A client that compacts its history may keep its last answer, and the chain then reaches back into
         what it has dropped: reminders there are no longer in the model's context.
         """
+        if self.continued is not None:
+            return self.chain
         echoed = {record.id for record in self.records.values()}
         start = next((at for at, record in enumerate(self.chain) if record.id in echoed), len(self.chain))
         return self.chain[start:]
@@ -59,8 +71,11 @@ async def recall(
     chain_text: ChainText,
     *,
     prefill: bool = False,
+    previous: str | None = None,
 ) -> Recalled:
     """Find the records of a request's echoes. Store errors pass through; the caller decides to fail open."""
+    if previous is not None:
+        return await _continued(store, tenant, items, chain_text, previous)
     split = find_newest(items, chain_text, prefill=prefill)
     echoes, place = split.runs, split.place
     if not echoes:
@@ -82,6 +97,24 @@ async def recall(
     records = _identify(echoes[: at + 1], items, found, chain)
     pending_from = tip if at == len(echoes) - 1 else None
     return Recalled(echoes, place, records, chain, pending_from)
+
+
+async def _continued(
+    store: ConversationStore,
+    tenant: str,
+    items: Sequence[HistoryItem],
+    chain_text: ChainText,
+    previous: str,
+) -> Recalled:
+    """The request names the response that it continues, and sends only what is new."""
+    place = find_echoes(items, chain_text, previous=previous).place
+    anchor = response_anchor(previous)
+    found = (await store.find(tenant, (anchor,))).get(anchor, ())
+    if not found:
+        return Recalled(place=place)
+    tip = found[0]
+    chain = await store.ancestors(tenant, tip.id) if tip.hidden else ()
+    return Recalled(place=place, chain=chain or (tip,), pending_from=tip, continued=tip)
 
 
 def _newest(

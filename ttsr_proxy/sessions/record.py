@@ -20,6 +20,8 @@ class GivenBlock:
     anchor: str | None
     text: str
     """For comparison with what the client sends back; see `HistoryItem.text`."""
+    alias: str | None = None
+    """Another anchor; see `HistoryItem.alias`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,12 @@ class ResponseRecord:
     pending: tuple[PendingReminder, ...] = ()
     interrupts: int = 0
     hidden: bool = False
+    upstream: str | None = None
+    """The id by which upstream knows this response; None if it keeps none or never finished this one."""
+    after: str | None = None
+    """The id of the response that upstream was asked to continue."""
+    asked: tuple[ShadowBlock, ...] = ()
+    """What the request said, for a response that upstream never finished: nobody else keeps it."""
     without_thinking: bool = False
     """Upstream refused this conversation's thinking once; it is left out of the history from then on."""
     final: bool = True

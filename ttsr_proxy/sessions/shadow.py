@@ -29,7 +29,8 @@ def restore(
     """The history as upstream saw it. Without anything hidden, the items themselves."""
     if not recalled.hidden:
         return tuple(items)
-    restored: list[HistoryItem] = []
+    restored = _unfinished(recalled.continued, item_of) if recalled.continued is not None else []
+    done: dict[str, int] = {}
     position = 0
     for echo in recalled.echoes:
         restored.extend(items[position : echo.start])
@@ -38,11 +39,31 @@ def restore(
         if record is None or not record.hidden:
             restored.extend(run)
         else:
-            append_to_user(restored, [item_of(block, "user") for block in record.tail])
-            restored.extend(_rebuild(run, record, item_of, keep_marks))
+            if record.id not in done:
+                append_to_user(restored, [item_of(block, "user") for block in record.tail])
+            # Where results stand between the calls of one response, its echo comes in several runs.
+            rebuilt, done[record.id] = _rebuild(run, record, done.get(record.id, 0), item_of, keep_marks)
+            restored.extend(rebuilt)
         position = echo.end
     restored.extend(items[position:])
     return tuple(restored)
+
+
+def previous_id(asked_for: str | None, recalled: Recalled) -> str | None:
+    """The response that upstream is asked to continue: what it knows in place of what the client knows."""
+    record = recalled.continued
+    if record is None:
+        return asked_for
+    return record.upstream or record.after
+
+
+def _unfinished(record: ResponseRecord, item_of: ItemOf) -> list[HistoryItem]:
+    """A response that upstream does not keep, and what was asked for it: said again in its place."""
+    if record.upstream is not None:
+        return []
+    items = [item_of(block.value, block.role) for block in record.asked]
+    append_to_user(items, [item_of(block, "user") for block in record.tail])
+    return [*items, *(item_of(block.value, block.role) for block in record.produced)]
 
 
 def append_to_user(items: list[HistoryItem], blocks: Sequence[HistoryItem]) -> None:
@@ -54,17 +75,18 @@ def append_to_user(items: list[HistoryItem], blocks: Sequence[HistoryItem]) -> N
 
 
 def _rebuild(
-    run: Sequence[HistoryItem], record: ResponseRecord, item_of: ItemOf, keep_marks: KeepMarks
-) -> list[HistoryItem]:
+    run: Sequence[HistoryItem], record: ResponseRecord, start: int, item_of: ItemOf, keep_marks: KeepMarks
+) -> tuple[list[HistoryItem], int]:
+    """The run as upstream knows it, from the record's block `start` on, and the block behind its last."""
     echoed, added = _pair(run, record)
     blocks = record.produced
-    last = max((i for i, block in enumerate(blocks) if block.given in echoed), default=-1)
+    last = max((i for i, block in enumerate(blocks) if block.given in echoed), default=start - 1)
     # A hidden user turn right behind the last echoed block still belongs to what the model was told.
     while last + 1 < len(blocks) and blocks[last + 1].given is None and blocks[last + 1].role == "user":
         last += 1
     rebuilt = list(added.get(-1, ()))
     message = run[0].message
-    for block in blocks[: last + 1]:
+    for block in blocks[start : last + 1]:
         if block.given is None:
             rebuilt.append(item_of(block.value, block.role))
         elif block.given in echoed:
@@ -76,7 +98,7 @@ def _rebuild(
     for position in sorted(added):
         if position >= 0:
             rebuilt.extend(added[position])
-    return [item if item.role == "user" else _in_message(item, message) for item in rebuilt]
+    return [item if item.role == "user" else _in_message(item, message) for item in rebuilt], last + 1
 
 
 def _in_message(item: HistoryItem, message: int | None) -> HistoryItem:
@@ -108,8 +130,8 @@ def _given_as(item: HistoryItem, record: ResponseRecord, taken: Mapping[int, His
     given = record.given
     free = [i for i, block in enumerate(given) if i not in taken and block.kind == item.kind]
     if item.anchor is not None:
-        known = [i for i in free if given[i].anchor == item.anchor]
-        if known or item.kind != "tool_call":
+        known = [i for i in free if item.anchor in (given[i].anchor, given[i].alias)]
+        if known or item.kind not in ("tool_call", "text"):
             return known[:1]
     if item.kind == "tool_call":
         return [i for i in free if given[i].anchor is None and _same_call(given[i].text, item.text)][:1]

@@ -21,7 +21,7 @@ from ttsr_proxy.protocols.openai_chat import OPENAI_CHAT
 from ttsr_proxy.protocols.protocol import WireProtocol
 from ttsr_proxy.protocols.request import ApiRequest
 from ttsr_proxy.sessions.identity import Identity, identify
-from ttsr_proxy.sessions.shadow import restore
+from ttsr_proxy.sessions.shadow import previous_id, restore
 from ttsr_proxy.web.driver import Driver, MatchingFailed, Retry, Target, report_fault
 from ttsr_proxy.web.encodings import Undecodable, decoded
 from ttsr_proxy.web.headers import credential, lower_case, to_upstream
@@ -142,7 +142,9 @@ async def _prepare(
     rules = project.catalog.current()
     ruleset = rules.ruleset.for_agent(who.agent)
     tenant = await parts.stores.tenant(credential(headers), project.settings.name)
-    recalled = await parts.stores.recall(tenant, api.items, protocol.chain_text, prefill=api.prefill)
+    recalled = await parts.stores.recall(
+        tenant, api.items, protocol.chain_text, prefill=api.prefill, previous=api.previous
+    )
     if not ruleset.rules and not recalled.hidden:
         raise _NotInspected("no rule watches the stream" if ttsr.enabled else "matching is off")
     parts.ast.warm_for(ruleset)
@@ -205,10 +207,17 @@ async def _count_tokens(
     if api is None:
         return await _pass(request, parts, route, sent)
     tenant = await parts.stores.tenant(credential(headers), route.project.settings.name)
-    recalled = await parts.stores.recall(tenant, api.items, protocol.chain_text, prefill=api.prefill)
+    recalled = await parts.stores.recall(
+        tenant, api.items, protocol.chain_text, prefill=api.prefill, previous=api.previous
+    )
     history = restore(api.items, recalled, protocol.item_of_block, protocol.keep_marks)
     draft = Draft(
-        protocol, api, protocol.strip_marks(history), (), without_thinking=recalled.without_thinking
+        protocol,
+        api,
+        protocol.strip_marks(history),
+        (),
+        without_thinking=recalled.without_thinking,
+        previous=previous_id(api.previous, recalled),
     )
     body = draft.body(raw)
     return await _pass(request, parts, route, sent if body is raw else body, decoded=body is not raw)

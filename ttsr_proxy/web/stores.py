@@ -65,15 +65,23 @@ class Stores:
         return tenant_key(self._secret, credential, project)
 
     async def recall(
-        self, tenant: str | None, items: Sequence[HistoryItem], chain_text: ChainText, *, prefill: bool
+        self,
+        tenant: str | None,
+        items: Sequence[HistoryItem],
+        chain_text: ChainText,
+        *,
+        prefill: bool,
+        previous: str | None,
     ) -> Recalled:
         """What is remembered about a request; nothing when the store cannot be used."""
         if tenant is not None:
             try:
-                return await recall(self._conversations, tenant, items, chain_text, prefill=prefill)
+                return await recall(
+                    self._conversations, tenant, items, chain_text, prefill=prefill, previous=previous
+                )
             except StoreError as error:
                 self._failed("recall", error)
-        return Recalled(place=find_echoes(items, chain_text, prefill=prefill).place)
+        return Recalled(place=find_echoes(items, chain_text, prefill=prefill, previous=previous).place)
 
     async def save(self, record: ResponseRecord) -> None:
         try:

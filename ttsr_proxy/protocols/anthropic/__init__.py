@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ttsr_proxy.protocols.anthropic import errors, history, request, response, usage, writer
+from ttsr_proxy.protocols.history import unchanged
 from ttsr_proxy.protocols.protocol import ResponseWriter, StopReasons, WireProtocol
 from ttsr_proxy.protocols.request import ApiRequest
 
@@ -15,6 +16,7 @@ class AnthropicMessages:
     counting_paths: tuple[str, ...] = ("/v1/messages/count_tokens",)
     stops = StopReasons(done="end_turn", tool="tool_use", length="max_tokens")
     signs_thinking = True
+    keeps_responses = False
 
     reader = staticmethod(response.AnthropicReader)
     read_message = staticmethod(response.read_message)
@@ -31,6 +33,7 @@ class AnthropicMessages:
     with_input = staticmethod(history.with_input)
     text_block = staticmethod(history.text_block)
     keep_marks = staticmethod(history.keep_marks)
+    salvage = staticmethod(unchanged)
     chain_text = staticmethod(history.chain_text)
     strip_marks = staticmethod(history.strip_marks)
     without_thinking = staticmethod(history.without_thinking)

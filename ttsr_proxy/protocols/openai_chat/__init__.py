@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ttsr_proxy.protocols.history import unchanged
 from ttsr_proxy.protocols.openai import errors
 from ttsr_proxy.protocols.openai_chat import history, request, response, usage, writer
 from ttsr_proxy.protocols.protocol import StopReasons, WireProtocol
@@ -15,6 +16,7 @@ class OpenAIChat:
     counting_paths: tuple[str, ...] = ()
     stops = StopReasons(done="stop", tool="tool_calls", length="length")
     signs_thinking = False
+    keeps_responses = False
 
     reader = staticmethod(response.ChatReader)
     writer = staticmethod(writer.ChatWriter)
@@ -32,6 +34,7 @@ class OpenAIChat:
     text_block = staticmethod(history.text_block)
     with_input = staticmethod(history.with_input)
     keep_marks = staticmethod(history.keep_marks)
+    salvage = staticmethod(unchanged)
     chain_text = staticmethod(history.chain_text)
     strip_marks = staticmethod(history.strip_marks)
     without_thinking = staticmethod(history.without_thinking)

@@ -11,7 +11,7 @@ _REASONING_WORDS = ("encrypted_content", "encrypted content", "'rs_", "reasoning
 
 
 def is_binding_error(error: JsonObject) -> bool:
-    """Whether upstream refuses reasoning of the history: unknown, not to be decrypted, or torn out of its place."""
+    """Whether upstream refuses reasoning of the history: unknown, not decryptable, or out of its place."""
     message = error.get("message")
     return isinstance(message, str) and any(word in message for word in _REASONING_WORDS)
 
@@ -23,6 +23,7 @@ class OpenAIResponses:
     paths: tuple[str, ...] = ("/responses",)
     counting_paths: tuple[str, ...] = ("/responses/input_tokens",)
     stops = StopReasons(done="completed", tool="completed", length="max_output_tokens")
+    signs_thinking = True
     keeps_responses = True
 
     reader = staticmethod(response.ResponsesReader)
@@ -37,7 +38,7 @@ class OpenAIResponses:
     append_reminder = staticmethod(history.append_reminder)
     user_text_item = staticmethod(history.user_text_item)
     tool_result_item = staticmethod(history.tool_result_item)
-    partial_call = staticmethod(history.partial_call)
+    with_input = staticmethod(history.with_input)
     item_of_block = staticmethod(history.item_of_block)
     text_block = staticmethod(history.text_block)
     keep_marks = staticmethod(history.keep_marks)

@@ -1,19 +1,24 @@
 """Input items as history items: how they are compared, and the items that the proxy makes itself.
 
-An item of the API is one history item. The proxy's own texts are `{"type": "text", "text": ...}` until they
-are written (`written`), since what they become depends on who speaks.
+An item of the API is one history item. The proxy's own texts and call results (types `text` and
+`call_output`) get their final form when they are written, since that depends on who speaks and on the call.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from ttsr_proxy.jsontext import JsonObject, JsonValue, canonical, decode_object
+from ttsr_proxy.jsontext import JsonObject, JsonValue, canonical, decode_object, encode
 from ttsr_proxy.protocols.history import HistoryItem, ItemKind, Role
 from ttsr_proxy.protocols.openai_responses.items import call_id, is_call, item_type, prose, text_of, tool_name
 
-_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
+_ROLES: dict[str, Role] = {
+    "user": "user",
+    "assistant": "assistant",
+    "system": "system",
+    "developer": "system",
+}
 _TYPE_ROLES: dict[str, Role] = {
     "additional_tools": "system",
     "configuration_update": "system",
@@ -130,13 +135,61 @@ def text_block(text: str) -> JsonObject:
     return {"type": "text", "text": text}
 
 
-def written(item: HistoryItem) -> JsonObject:
-    """The item as a request carries it."""
-    if item_type(item.value) != "text":
-        return item.value
-    part = "output_text" if item.role == "assistant" else "input_text"
-    content = [{"type": part, "text": text_of(item.value, "text")}]
-    return {"type": "message", "role": item.role, "content": content}
+def written(items: Sequence[HistoryItem]) -> list[JsonObject]:
+    """The items as a request carries them."""
+    calls = {call_id(item.value): item_type(item.value) for item in items if item.kind == "tool_call"}
+    return [_written(item, calls) for item in items]
+
+
+def _written(item: HistoryItem, calls: Mapping[str, str]) -> JsonObject:
+    value = item.value
+    name = item_type(value)
+    if name == "text":
+        part = "output_text" if item.role == "assistant" else "input_text"
+        content = [{"type": part, "text": text_of(value, "text")}]
+        return {"type": "message", "role": item.role, "content": content}
+    if name == "call_output":
+        called, text = text_of(value, "call_id"), text_of(value, "output")
+        form = _OUTPUT_FORMS.get(calls.get(called, ""), _OUTPUT_FORMS["function_call"])
+        return form(called, text)
+    return value
+
+
+_OUTPUT_FORMS: dict[str, Callable[[str, str], JsonObject]] = {
+    "function_call": lambda called, text: {
+        "type": "function_call_output",
+        "call_id": called,
+        "output": text,
+    },
+    "custom_tool_call": lambda called, text: {
+        "type": "custom_tool_call_output",
+        "call_id": called,
+        "output": text,
+    },
+    "local_shell_call": lambda called, text: {
+        "type": "local_shell_call_output",
+        "call_id": called,
+        "output": text,
+    },
+    "shell_call": lambda called, text: {
+        "type": "shell_call_output",
+        "call_id": called,
+        "output": [{"stdout": "", "stderr": text, "outcome": {"type": "exit", "exit_code": 1}}],
+    },
+    "apply_patch_call": lambda called, text: {
+        "type": "apply_patch_call_output",
+        "call_id": called,
+        "status": "failed",
+        "output": text,
+    },
+    "mcp_approval_request": lambda called, text: {
+        "type": "mcp_approval_response",
+        "approval_request_id": called,
+        "approve": False,
+        "reason": text,
+    },
+}
+"""The result of the proxy's own for each type of call."""
 
 
 def user_text_item(text: str) -> HistoryItem:
@@ -144,21 +197,19 @@ def user_text_item(text: str) -> HistoryItem:
     return item_of_block(text_block(text), "user")
 
 
-def tool_result_item(call: JsonObject, text: str) -> HistoryItem:
-    """The proxy's own answer to a tool call."""
-    result_type = "custom_tool_call_output" if item_type(call) == "custom_tool_call" else "function_call_output"
-    return item_of_block({"type": result_type, "call_id": call_id(call), "output": text}, "user")
+def tool_result_item(call_id: str, text: str, *, is_error: bool = True) -> HistoryItem:
+    """The proxy's own answer to a tool call. The API has no mark for an error that every type of call has."""
+    return item_of_block({"type": "call_output", "call_id": call_id, "output": text}, "user")
 
 
-def partial_call(opening: JsonObject, text: str) -> JsonObject | None:
-    """A call that was cut, as history can carry it; None for calls that cannot be made of their text."""
-    name = item_type(opening)
-    kept = {key: value for key, value in opening.items() if key not in ("id", "status")}
-    if name == "function_call":
-        return {**kept, "arguments": text}
-    if name == "custom_tool_call":
-        return {**kept, "input": text}
-    return None
+def with_input(value: JsonObject, arguments: JsonObject | str) -> JsonObject:
+    """The call with other input; a call whose input is no text (shell, patch) becomes a function call."""
+    text = arguments if isinstance(arguments, str) else encode(arguments).decode()
+    if item_type(value) in ("function_call", "custom_tool_call"):
+        field = "input" if item_type(value) == "custom_tool_call" else "arguments"
+        return {**value, "status": "completed", field: text}
+    called = {"type": "function_call", "call_id": call_id(value), "name": tool_name(value)}
+    return {**called, "arguments": text if isinstance(arguments, dict) else encode({"input": text}).decode()}
 
 
 def append_reminder(items: Sequence[HistoryItem], text: str) -> tuple[HistoryItem, ...]:
@@ -173,7 +224,7 @@ def strip_marks(items: Sequence[HistoryItem]) -> tuple[HistoryItem, ...]:
 
 
 def without_thinking(items: Sequence[HistoryItem]) -> tuple[HistoryItem, ...]:
-    """`items` without reasoning. What the model made with it loses its id, by which upstream would ask for it."""
+    """`items` without reasoning. What followed it loses its id, by which upstream would ask for it."""
     if not any(item.kind == "thinking" for item in items):
         return tuple(items)
     return tuple(_without_id(item) for item in items if item.kind != "thinking")

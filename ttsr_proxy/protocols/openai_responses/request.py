@@ -59,21 +59,22 @@ def write_request(
     *,
     max_tokens: int | None = None,
     system_suffix: str | None = None,
-    previous: str | None = None,
 ) -> bytes:
-    """The body of `request` with `items` as its input, after the response `previous` in place of its own.
+    """The body of `request` with `items` as its input, continuing `request.previous`.
 
     `max_tokens` is a new cap; `system_suffix` is added to the instructions.
     """
     body = dict(request.body)
-    body["input"] = [written(item) for item in items]
+    body["input"] = written(items)
     if system_suffix:
         own = body.get("instructions")
         body["instructions"] = f"{own}\n\n{system_suffix}" if isinstance(own, str) and own else system_suffix
     if max_tokens is not None:
         body["max_output_tokens"] = max(max_tokens, _LEAST_TOKENS)
-    if previous != request.previous:
-        body["previous_response_id"] = previous
+    if request.previous is not None:
+        body["previous_response_id"] = request.previous
+    else:
+        body.pop("previous_response_id", None)
     return encode(body)
 
 

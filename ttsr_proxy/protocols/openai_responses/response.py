@@ -70,14 +70,18 @@ _TEXT_EVENTS = {
     "response.content_part.done": _TextEvent("content", "part", "content_index", True, "message"),
     "response.reasoning_text.delta": _TextEvent("content", "delta", "content_index", False, "reasoning"),
     "response.reasoning_text.done": _TextEvent("content", "text", "content_index", True, "reasoning"),
-    "response.reasoning_summary_part.added": _TextEvent("summary", "part", "summary_index", True, "reasoning"),
+    "response.reasoning_summary_part.added": _TextEvent(
+        "summary", "part", "summary_index", True, "reasoning"
+    ),
     "response.reasoning_summary_part.done": _TextEvent("summary", "part", "summary_index", True, "reasoning"),
     "response.reasoning_summary_text.delta": _TextEvent(
         "summary", "delta", "summary_index", False, "reasoning"
     ),
     "response.reasoning_summary_text.done": _TextEvent("summary", "text", "summary_index", True, "reasoning"),
     "response.function_call_arguments.delta": _TextEvent("arguments", "delta", None, False, "function_call"),
-    "response.function_call_arguments.done": _TextEvent("arguments", "arguments", None, True, "function_call"),
+    "response.function_call_arguments.done": _TextEvent(
+        "arguments", "arguments", None, True, "function_call"
+    ),
     "response.custom_tool_call_input.delta": _TextEvent("input", "delta", None, False, "custom_tool_call"),
     "response.custom_tool_call_input.done": _TextEvent("input", "input", None, True, "custom_tool_call"),
 }
@@ -112,7 +116,9 @@ class _OpenItem:
         return self.grow(slot, whole)
 
     def assembled(self) -> JsonObject:
-        return assembled(self.value, [(slot, "".join(pieces)) for slot, pieces in sorted(self.pieces.items())])
+        return assembled(
+            self.value, [(slot, "".join(pieces)) for slot, pieces in sorted(self.pieces.items())]
+        )
 
 
 class ResponsesReader:
@@ -155,7 +161,9 @@ class ResponsesReader:
             return self._ended(raw, payload)
         if name == "response.failed":
             error = _object(payload.get("response")).get("error")
-            return [StreamFailed(raw, error if isinstance(error, dict) else {"message": "the response failed"})]
+            return [
+                StreamFailed(raw, error if isinstance(error, dict) else {"message": "the response failed"})
+            ]
         if name == "error":
             error = payload.get("error")
             return [StreamFailed(raw, error if isinstance(error, dict) else payload)]
@@ -197,7 +205,9 @@ class ResponsesReader:
             at = payload.get("output_index")
             if not text or type(at) is not int:
                 return []
-            value = without_texts({"id": payload.get("item_id"), "type": kind.item, **_UNANNOUNCED[kind.item]})
+            value = without_texts(
+                {"id": payload.get("item_id"), "type": kind.item, **_UNANNOUNCED[kind.item]}
+            )
             events.append(self._begin(b"", at, value))
             item = self._open[at]
         if not has_slot(item.value, kind.field):

@@ -3,8 +3,8 @@
 A first attempt passes as it came. From the first splice on, sequence numbers are counted on, and the terminal
 event carries the client's response id and every item that the client was given: the official SDK's final
 response is that event's, and it refuses a second id, a second item of an index, and items that the end
-does not know. A message that was cut is closed as if it were complete. Other items that were cut stay open: all
-clients drop those.
+does not know. A message that was cut is closed as if it were complete. Other items that were cut stay open:
+all clients drop those.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from ttsr_proxy.protocols.openai_responses.items import (
     text_of,
     without_texts,
 )
+from ttsr_proxy.protocols.request import ApiRequest
 
 _SEQUENCE = re.compile(rb'(?<!\\)"sequence_number"\s*:\s*(\d+)')
 
@@ -71,7 +72,7 @@ class _Item:
 class ResponsesWriter:
     """Writes one client response."""
 
-    def __init__(self) -> None:
+    def __init__(self, request: ApiRequest) -> None:
         self._response: JsonObject = {}
         """The response as its opening event described it."""
         self._sequence = -1
@@ -121,6 +122,11 @@ class ResponsesWriter:
         self._items[index].sent.append(data)
         return data
 
+    def break_off(self) -> bytes:
+        """Nothing: events are written as they come. What follows is no longer upstream's own sequence."""
+        self._spliced = True
+        return b""
+
     def stop_block(self, index: int) -> bytes:
         """The end of a message that was cut; nothing for any other item."""
         self._spliced = True
@@ -136,9 +142,7 @@ class ResponsesWriter:
         content = [part.complete() for part in parts.values()]
         item.final = {**item.value, "status": "completed", "content": content}
         item.sent.clear()
-        return out + self._event(
-            "response.output_item.done", {"output_index": index, "item": item.final}
-        )
+        return out + self._event("response.output_item.done", {"output_index": index, "item": item.final})
 
     def marker(self, index: int, signature: str) -> bytes:
         """Nothing: reasoning that was cut is left open, and clients drop it."""
@@ -179,7 +183,7 @@ class ResponsesWriter:
         return self._forward(event.raw)
 
     def finish(self, stop_reason: str, usage: Mapping[str, int]) -> bytes:
-        """`response.completed`. Without input figures no usage is given at all: clients keep what they know."""
+        """`response.completed`. Without input figures no usage is given: clients keep what they know."""
         told = _usage(dict(usage)) if "input_tokens" in usage else None
         response = {
             **self._response,
@@ -262,13 +266,13 @@ class ResponsesWriter:
         if not part.text_done and part.is_refusal:
             out = self._event("response.refusal.done", {**where, "refusal": part_text(value)})
         elif not part.text_done:
-            out = self._event("response.output_text.done", {**where, "text": part_text(value), "logprobs": []})
+            out = self._event(
+                "response.output_text.done", {**where, "text": part_text(value), "logprobs": []}
+            )
         return out + self._event("response.content_part.done", {**where, "part": value})
 
     def _output(self) -> list[JsonObject]:
-        return [
-            item.value if item.final is None else item.final for _, item in sorted(self._items.items())
-        ]
+        return [item.value if item.final is None else item.final for _, item in sorted(self._items.items())]
 
     def _is_changed(self, response: JsonObject) -> bool:
         return self._spliced or bool(self._usage_changes) or self._is_foreign(response)
@@ -282,18 +286,19 @@ def _parts(item: _Item) -> dict[int, _Part]:
     content = item.value.get("content")
     parts: dict[int, _Part] = {}
     for at, value in enumerate(content if isinstance(content, list) else ()):
-        parts[at] = _Part(value, [part_text(value)])
+        if isinstance(value, dict):
+            parts[at] = _Part(value, [part_text(value)])
     for raw in item.sent:
         name, payload = _open_event(raw)
-        at = payload.get("content_index")
-        if type(at) is not int:
+        index: JsonValue = payload.get("content_index")
+        if type(index) is not int:
             continue
-        if name == "response.content_part.added" or at not in parts:
+        if name == "response.content_part.added" or index not in parts:
             value = payload.get("part")
             kind = "refusal" if name.startswith("response.refusal") else "output_text"
             value = value if isinstance(value, dict) else {"type": kind, "annotations": []}
-            parts[at] = _Part(value, [part_text(value)])
-        _apply(parts[at], name, payload)
+            parts[index] = _Part(value, [part_text(value)])
+        _apply(parts[index], name, payload)
     return parts
 
 
@@ -304,7 +309,10 @@ def _apply(part: _Part, name: str, payload: JsonObject) -> None:
         part.pieces[:] = [part_text({"text": payload.get("text"), "refusal": payload.get("refusal")})]
         part.text_done = True
     elif name == "response.output_text.annotation.added":
-        part.value = {**part.value, "annotations": [*part.value.get("annotations", ()), payload.get("annotation")]}
+        part.value = {
+            **part.value,
+            "annotations": [*part.value.get("annotations", ()), payload.get("annotation")],
+        }
     elif name == "response.content_part.done":
         value: JsonValue = payload.get("part")
         if isinstance(value, dict):

@@ -61,7 +61,7 @@ class CheckAst:
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """Make the record durable before going on."""
+    """Keep the record; durable before going on if upstream saw something hidden or a reminder waits."""
 
     record: ResponseRecord
 

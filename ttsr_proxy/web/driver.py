@@ -153,12 +153,15 @@ class Driver:
             case CheckAst(jobs):
                 results = await self._ast.run(jobs)
                 self._actions.extend(self._exchange.ast_checked(results, time.monotonic()))
-            case Save(record):
+            case Save(record) if record.hidden or record.pending:
                 await self._stores.save(record)
+            case Save(record):
+                # Nothing breaks without it, so the client does not wait for the disk.
+                self._stores.soon(self._stores.save(record))
             case Log(records):
-                await self._stores.log(records)
+                self._stores.soon(self._stores.log(records))
             case UpdateLog(record_id, changes):
-                await self._stores.update_log(record_id, changes)
+                self._stores.soon(self._stores.update_log(record_id, changes))
             case LeaveUnfinished(left):
                 self._left_unfinished = True
                 if self._retry.tenant is not None:

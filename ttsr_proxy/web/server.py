@@ -15,6 +15,9 @@ from ttsr_proxy.web.app import create_app
 DRAIN_SECONDS = 60.0
 """How long running responses may take to finish after SIGTERM; a second signal ends the wait."""
 
+_AT_ONCE_SECONDS = 0.1
+"""For aiohttp zero means without limit."""
+
 _log = structlog.get_logger()
 
 
@@ -68,8 +71,12 @@ async def _drain(runner: web.AppRunner) -> None:
     hurry = asyncio.create_task(again.wait())
     await asyncio.wait({draining, hurry}, return_when=asyncio.FIRST_COMPLETED)
     hurry.cancel()
-    if not draining.done() and runner.server is not None:
-        await runner.server.shutdown(0)
+    if not draining.done():
+        draining.cancel()
+        await asyncio.wait({draining})
+        if runner.server is not None:
+            await runner.server.shutdown(_AT_ONCE_SECONDS)
+        draining = asyncio.create_task(runner.cleanup())
     await draining
 
 

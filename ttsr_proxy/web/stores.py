@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ class Stores:
         self._conversations = SqliteConversationStore(path)
         self.interrupts = SqliteInterruptStore(path)
         self._secret: bytes | None = None
+        self._running: set[asyncio.Task[None]] = set()
         self.healthy = True
         self.counts: Counter[tuple[str, str]] = Counter()
         """Matches of this process, by rule and action."""
@@ -50,7 +52,15 @@ class Stores:
         except StoreError as error:
             self._failed("open", error)
 
+    def soon(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do this without anybody waiting for it, behind what was asked for before."""
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
     async def close(self) -> None:
+        if self._running:
+            await asyncio.wait(self._running)
         await self._conversations.close()
         await self.interrupts.close()
 

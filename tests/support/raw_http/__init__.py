@@ -74,7 +74,7 @@ class RawUpstream:
                 await writer.drain()
             finally:
                 watch.cancel()
-        except (ConnectionError, asyncio.IncompleteReadError):
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
             writer.close()

@@ -1,0 +1,185 @@
+"""The server as a process: it stops when told, comes back after a crash, and shares its state."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sqlite3
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+from proxy_under_test import Proxy, Workspace
+from raw_http import RawRequest, RawUpstream, ask, raw_upstream, response, send
+from raw_http.messages import BODY, HEADERS, events
+
+BAD = "BADWORD"
+HEAD = b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nx-api-key: k\r\nContent-Length: %d\r\n\r\n" % len(BODY)
+SSE = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+
+Start = Callable[[], Awaitable[tuple[Process, Proxy]]]
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[RawUpstream]:
+    async with raw_upstream() as server:
+        yield server
+
+
+@pytest.fixture
+async def start(workspace: Workspace, upstream: RawUpstream) -> AsyncIterator[Start]:
+    """Starts servers for the workspace as processes, all on its one state file."""
+    processes: list[Process] = []
+    workspace.rule("no-bad-word", BAD, scope="text")
+
+    async def begin() -> tuple[Process, Proxy]:
+        options = {"--upstream": upstream.url, "--project": workspace.project, "--rules": workspace.rules}
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "ttsr_proxy", "serve", "--port", "0", "--state", str(workspace.state)),
+            *(str(part) for option in options.items() for part in option),
+            env={"HOME": str(workspace.home), "PATH": "", "TTSR_BUILTIN_RULES": "false"},
+            stdout=PIPE,
+            stderr=PIPE,
+        )
+        processes.append(process)
+        assert process.stdout is not None
+        line = await asyncio.wait_for(process.stdout.readline(), 30)
+        found = re.search(rb"http://127\.0\.0\.1:\d+", line)
+        assert found is not None, (await process.communicate())[1].decode()
+        return process, Proxy(found[0].decode())
+
+    yield begin
+    for process in processes:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+def held_stream(upstream: RawUpstream) -> asyncio.Event:
+    """Script an answer that stops in the middle until the event is set."""
+    go_on = asyncio.Event()
+
+    async def play(request: RawRequest, writer: asyncio.StreamWriter) -> None:
+        parts = events("Begun. ", "Done.")
+        writer.write(SSE + b"".join(parts[:3]))
+        await writer.drain()
+        await go_on.wait()
+        writer.write(b"".join(parts[3:]))
+
+    upstream.script.append(play)
+    return go_on
+
+
+async def refuses_connections(proxy: Proxy) -> None:
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                async with send(proxy.url, b""):
+                    pass
+            except ConnectionRefusedError:
+                return
+            except ConnectionError:
+                continue
+
+
+async def test_sigterm_lets_running_answers_finish_and_refuses_new_connections(
+    start: Start, upstream: RawUpstream
+) -> None:
+    process, proxy = await start()
+    go_on = held_stream(upstream)
+    async with send(proxy.url, HEAD + BODY) as (reader, _):
+        await reader.readuntil(b"Begun. ")
+        process.terminate()
+        await refuses_connections(proxy)
+        assert process.returncode is None
+        go_on.set()
+        assert b"message_stop" in await asyncio.wait_for(reader.read(), 10)
+    assert await asyncio.wait_for(process.wait(), 10) == 0
+
+
+async def test_a_second_signal_ends_what_still_runs(start: Start, upstream: RawUpstream) -> None:
+    process, proxy = await start()
+    held_stream(upstream)
+    async with send(proxy.url, HEAD + BODY) as (reader, _):
+        await reader.readuntil(b"Begun. ")
+        process.terminate()
+        await refuses_connections(proxy)
+        process.terminate()
+        assert await asyncio.wait_for(process.wait(), 10) == 0
+        assert b"message_stop" not in await reader.read()
+    await asyncio.wait_for(upstream.received[0].gone.wait(), 10)
+
+
+async def test_idle_connections_and_live_feeds_do_not_keep_it_from_stopping(start: Start) -> None:
+    process, proxy = await start()
+    feed = b"GET /ttsr/api/interrupts HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n"
+    idle = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    async with send(proxy.url, feed) as (live, _), send(proxy.url, idle) as (kept, _):
+        await live.readuntil(b"the records arrive here")
+        await kept.readuntil(b"ok")
+        process.terminate()
+        assert await asyncio.wait_for(process.wait(), 10) == 0
+
+
+def follow_up(said: str) -> bytes:
+    document = json.loads(BODY)
+    document["messages"] += [{"role": "assistant", "content": said}, {"role": "user", "content": "go on"}]
+    return json.dumps(document).encode()
+
+
+async def interrupted(proxy: Proxy, upstream: RawUpstream) -> None:
+    for texts in (("Shown first. ", BAD), ("Then clean.",)):
+        upstream.script.append(response(b"".join(events(*texts)), kind="text/event-stream"))
+    answer = await ask(proxy.url, "POST", "/v1/messages", *HEADERS, body=BODY)
+    assert answer.status == 200
+    assert b"Then clean." in answer.body
+    assert BAD.encode() not in answer.body
+
+
+async def goes_on(proxy: Proxy, upstream: RawUpstream) -> Any:
+    """The conversation's next request as upstream sees it."""
+    said = "Shown first. Then clean."
+    await ask(proxy.url, "POST", "/v1/messages", *HEADERS, body=follow_up(said))
+    return json.loads(upstream.received[-1].body)["messages"]
+
+
+async def test_after_kill_9_the_conversation_and_the_log_are_still_there(
+    start: Start, upstream: RawUpstream
+) -> None:
+    process, proxy = await start()
+    await interrupted(proxy, upstream)
+    await proxy.log(("interrupted", "clean"))
+    process.kill()
+    await process.wait()
+    _, again = await start()
+    await again.log(("interrupted", "clean"))
+    assert "system-interrupt" in str(await goes_on(again, upstream))
+
+
+async def test_two_processes_share_conversations_and_the_log(start: Start, upstream: RawUpstream) -> None:
+    (_, one), (_, two) = await asyncio.gather(start(), start())
+    await interrupted(one, upstream)
+    assert "system-interrupt" in str(await goes_on(two, upstream))
+    await interrupted(two, upstream)
+    for proxy in (one, two):
+        await proxy.log(("interrupted", "clean"), ("interrupted", "clean"))
+
+
+async def test_a_state_file_that_another_program_has_locked_does_not_stop_traffic(
+    start: Start, upstream: RawUpstream, workspace: Workspace
+) -> None:
+    _, proxy = await start()
+    await interrupted(proxy, upstream)
+    await proxy.log(("interrupted", "clean"))
+    other = sqlite3.connect(workspace.state, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        upstream.script.append(response(b"".join(events("Fine.")), kind="text/event-stream"))
+        answer = await ask(proxy.url, "POST", "/v1/messages", *HEADERS, body=follow_up("anything"))
+        assert b"message_stop" in answer.body
+    finally:
+        other.execute("ROLLBACK")
+        other.close()

@@ -305,3 +305,20 @@ def test_after_a_delivered_call_the_response_ends_with_it(playbook: Any) -> None
         << finished()
     )
     assert book.logged == ["no-bad-word truncated clean"]
+
+
+def test_what_a_match_at_the_end_cuts_from_a_complete_block_is_not_said_to_be_delivered(
+    playbook: Any,
+) -> None:
+    (
+        playbook(rule("no-trailing-word", "WORD$"))
+        >> says("go")
+        << asked("user: go")
+        >> answers(text("A ", "last ", "WORD"))
+        << gets("start text[A last ")
+        << aborted()
+        << asked("user: go", "assistant: A last ", "user: INTERRUPT(no-trailing-word)")
+        >> answers(text("line."))
+        << gets("] text[line.] end_turn stop")
+        << finished()
+    )

@@ -80,6 +80,10 @@ class Attempt:
         self.blocks.pop(block.index, None)
         self.values[self.order.index(block)] = value
 
+    def reopen(self, block: WatchedBlock) -> None:
+        """The block is cut in prose that upstream had completed: its whole is not what the client has."""
+        self.values.pop(self.order.index(block), None)
+
     @property
     def received_chars(self) -> int:
         return sum(block.received for block in self.order)

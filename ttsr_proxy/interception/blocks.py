@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ttsr_proxy.protocols.events import BlockStarted
 from ttsr_proxy.toolcalls.families import FamilyTable
+from ttsr_proxy.toolcalls.prose import ProseEditReader, ProseFormat
 from ttsr_proxy.toolcalls.reader import ToolCallReader
 from ttsr_proxy.toolcalls.views import ViewDelta
 from ttsr_proxy.triggers.ast import AstCheck, AstHit
@@ -23,6 +24,9 @@ class BlockMatch:
     context: StreamContext
     text: str
     view: int
+    start: int
+    """Where the block is cut for it: the match itself, or the beginning of the edit in prose around it."""
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +35,19 @@ class Reach:
 
     rules: frozenset[str]
     holding: frozenset[str]
+    edits: frozenset[str] = frozenset()
+    """The same for the edits that may stand in prose."""
+    edits_holding: frozenset[str] = frozenset()
+    formats: frozenset[ProseFormat] = frozenset()
+    """How edits are written in this prose."""
 
 
 class WatchedBlock:
     """A block's text, its matches and how much of it may be shown.
 
-    A tool call is watched through the views of its family, prose as one text. `received` counts the
-    characters of the block's own stream (for a tool call: of its argument JSON).
+    A tool call is watched through the views of its family, prose as one text. Edits in prose are views
+    besides, numbered from 1. `received` counts the characters of the block's own stream (for a tool call: of
+    its argument JSON).
     """
 
     def __init__(
@@ -53,7 +63,7 @@ class WatchedBlock:
         self.start = start
         self.kind = start.kind
         self.index = start.index
-        self.holding = bool(reach.holding)
+        self.holding = bool(reach.holding or reach.edits_holding)
         self.whole = whole or start.kind == "tool"
         """Nothing of it may be shown before it is complete and clean."""
         self.cleared = False
@@ -72,12 +82,21 @@ class WatchedBlock:
         """Matchers of single rules that look on behind an exempt match."""
         self._contexts: dict[int, StreamContext] = {}
         self._calls: ToolCallReader | None = None
+        self._edits: ProseEditReader | None = None
+        self._edits_closed = 0
+        """Edits in prose whose matchers are closed: views 1 to this number."""
+        self._edits_held_from: int | None = None
+        """Where the first complete edit begins that is broken, or that ast-grep has still to look at."""
+        self._quoted: list[BlockMatch] = []
+        """Matches of the prose within an edit that is not complete."""
         if reach.rules and start.kind == "tool":
             self._calls = ToolCallReader(
                 start.tool or "", families, project_root=project_root, freeform=start.freeform
             )
-        elif reach.rules and start.kind in ("text", "thinking"):
-            self._open_view(0, StreamContext("text" if start.kind == "text" else "thinking"))
+        elif self.watched and start.kind in ("text", "thinking"):
+            self._open_view(0, StreamContext("text" if start.kind == "text" else "thinking"), reach.holding)
+        if reach.edits:
+            self._edits = ProseEditReader(reach.formats, families, project_root=project_root)
 
     @property
     def source(self) -> Source:
@@ -87,7 +106,7 @@ class WatchedBlock:
 
     @property
     def watched(self) -> bool:
-        return bool(self._reach.rules)
+        return bool(self._reach.rules or self._reach.edits)
 
     @property
     def text(self) -> str:
@@ -109,7 +128,15 @@ class WatchedBlock:
         if self.whole:
             return 0
         limits = [matcher.safe_until for matcher in (self._matchers[0], *self._resumed)]
-        return min([*limits, *(found.match.start for found in self.waiting)])
+        return min([*limits, self.firm_until, *(found.match.start for found in self.waiting)])
+
+    @property
+    def firm_until(self) -> int:
+        """Characters that may be shown at all: an edit in prose is held like a tool call."""
+        if self.cleared or not self._reach.edits_holding or self._edits is None:
+            return self.received
+        limit = self._edits.safe_until
+        return limit if self._edits_held_from is None else min(limit, self._edits_held_from)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -131,17 +158,20 @@ class WatchedBlock:
             return self._feed_views(self._calls.feed(text))
         if 0 not in self._matchers:
             return []
-        matches = self._found(0, self._matchers[0].feed(text))
-        for resumed in self._resumed:
-            matches += self._found(0, resumed.feed(text))
+        matches = self._feed_edits(self._edits.feed(text)) if self._edits is not None else []
+        for matcher in (self._matchers[0], *self._resumed):
+            matches += self._found(0, matcher.feed(text))
         return matches
 
     def close(self) -> list[BlockMatch]:
         """The block is complete: what the regex conditions say about the whole of it."""
         matches = self._feed_views(self._calls.finish()) if self._calls is not None else []
-        for view, matcher in self._matchers.items():
-            matches += self._found(view, matcher.close())
-        for resumed in self._resumed:
+        if self._edits is not None:
+            matches += self._feed_edits(self._edits.finish())
+        for view in list(self._matchers):
+            if not 0 < view <= self._edits_closed:
+                matches += self._close_view(view)
+        for resumed in list(self._resumed):
             matches += self._found(0, resumed.close())
         return matches
 
@@ -166,6 +196,8 @@ class WatchedBlock:
     def exempt(self, found: BlockMatch, until: int) -> list[BlockMatch]:
         """A match in prose is no violation: look for its rule again from `until` on."""
         name = found.match.rule.name
+        for earlier in (self._matchers[0], *self._resumed):
+            earlier.forgive(name)
         matcher = self._ruleset.select(lambda rule: rule.name == name).stream(
             found.context, holding=self._reach.holding & {name}
         )
@@ -182,16 +214,64 @@ class WatchedBlock:
         for delta in deltas:
             if delta.view not in self._matchers:
                 context = StreamContext("tool", self.start.tool, delta.paths, delta.kind)
-                self._open_view(delta.view, context)
+                self._open_view(delta.view, context, self._reach.holding)
             matches += self._found(delta.view, self._matchers[delta.view].feed(delta.text))
         return matches
 
-    def _open_view(self, view: int, context: StreamContext) -> None:
+    def _feed_edits(self, deltas: Sequence[ViewDelta]) -> list[BlockMatch]:
+        edits = self._edits
+        assert edits is not None
+        matches: list[BlockMatch] = []
+        for delta in deltas:
+            view = delta.view + 1
+            if view not in self._matchers:
+                context = StreamContext("tool", edits.tool(delta.view), delta.paths, delta.kind)
+                self._open_view(view, context, self._reach.edits_holding)
+            matches += self._found(view, self._matchers[view].feed(delta.text))
+        while self._edits_closed < edits.complete:
+            self._edits_closed += 1
+            matches += self._close_view(self._edits_closed)
+        quoted, self._quoted = self._quoted, []
+        return [*matches, *(found for one in quoted for found in self._outside_edits(one))]
+
+    def _close_view(self, view: int) -> list[BlockMatch]:
+        matcher = self._matchers[view]
+        found = self._found(view, matcher.close())
+        if view and self._edits is not None and matcher.safe_until < len(matcher.text):
+            starts = (self._edits.region(view - 1).start, self._edits_held_from)
+            self._edits_held_from = min(start for start in starts if start is not None)
+        return found
+
+    def _open_view(self, view: int, context: StreamContext, holding: frozenset[str]) -> None:
         self._contexts[view] = context
-        self._matchers[view] = self._ruleset.stream(context, holding=self._reach.holding)
+        self._matchers[view] = self._ruleset.stream(context, holding=holding)
 
     def _found(self, view: int, matches: Sequence[Match]) -> list[BlockMatch]:
         if not matches:
             return []
         text = self._matchers[view].text
-        return [BlockMatch(match, self._contexts[view], text, view) for match in matches]
+        context = self._contexts[view]
+        found = [BlockMatch(match, context, text, view, *self._place(view, match)) for match in matches]
+        if view or self._edits is None:
+            return found
+        return [outside for one in found for outside in self._outside_edits(one)]
+
+    def _place(self, view: int, match: Match) -> tuple[int, int]:
+        """Where in the block a match stands, and where the block is cut for it: no edit is cut in two."""
+        edits = self._edits
+        if edits is None:
+            return match.start, match.end
+        if view:
+            return edits.region(view - 1).start, self.received
+        region = edits.region_at(match.start) if self._reach.edits_holding else None
+        return match.start if region is None else region.start, match.end
+
+    def _outside_edits(self, one: BlockMatch) -> list[BlockMatch]:
+        """A rule that sees edits is not asked about their text as prose: it also quotes what they remove."""
+        region = self._edits.region_at(one.match.start) if self._edits is not None else None
+        if region is None or one.match.rule.name not in self._reach.edits:
+            return [one]
+        if region.end is None:
+            self._quoted.append(one)
+            return []
+        return self.exempt(one, region.end)

@@ -101,7 +101,9 @@ class Delivery:
         block = held.block
         if block is None or block.whole or isinstance(held.event, BlockEnded):
             return False
-        return not (isinstance(held.event, BlockStarted) and self._blank(block))
+        if isinstance(held.event, BlockStarted):
+            return block.firm_until > (block.first_visible or 0) and not self._blank(block)
+        return held.end <= block.firm_until
 
     def _may_go(self, held: _Held, now: float) -> bool:
         block = held.block
@@ -109,12 +111,12 @@ class Delivery:
             return True
         if block.whole or isinstance(held.event, BlockEnded):
             return False
-        shown = max(block.safe_until, block.received - self._hold.max_chars)
+        firm = block.firm_until
+        waited = held.since + self._hold.max_seconds <= now
+        shown = firm if waited else min(firm, max(block.safe_until, block.received - self._hold.max_chars))
         if isinstance(held.event, BlockStarted):
-            if self._blank(block):
-                return False
-            return shown > (block.first_visible or 0) or held.since + self._hold.max_seconds <= now
-        return held.end <= shown or held.since + self._hold.max_seconds <= now
+            return not self._blank(block) and shown > (block.first_visible or 0)
+        return held.end <= shown
 
     @staticmethod
     def _blank(block: WatchedBlock) -> bool:

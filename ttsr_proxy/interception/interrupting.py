@@ -41,7 +41,7 @@ class Interrupter:
         progress = self._progress
         client = progress.client
         rules = frozenset(one.match.rule.name for one in found)
-        at = min(one.match.start for one in found)
+        at = min(one.start for one in found)
         shown = len(client.given_text(block.client_index)) if block.begun and block.kind != "tool" else 0
         yield AbortAttempt()
         attempt.over = True
@@ -51,7 +51,7 @@ class Interrupter:
             progress.interrupted, progress.last_content = True, now
         progress.budget.charge(rules)
         move: Move = "restart" if attempt.whole_body is not None else next_move(client)
-        violations = [self._violation(one, block, move, late=shown > one.match.start) for one in found]
+        violations = [self._violation(one, block, move, late=shown > one.start) for one in found]
         yield from progress.journal.violated_again(tuple(rules))
         delivered = (client.text_delivered or client.tool_delivered) and attempt.whole_body is None
         progress.findings.give_up(
@@ -165,6 +165,7 @@ class Interrupter:
 
 def _cut(attempt: Attempt, block: WatchedBlock, at: int, now: float) -> bytes:
     if block.kind != "tool":
+        attempt.reopen(block)
         return attempt.delivery.cut(block, at, now)
     data = attempt.delivery.release(now)
     attempt.delivery.drop()

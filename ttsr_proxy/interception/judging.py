@@ -48,7 +48,7 @@ class Judge:
         for one in violations:
             if interrupting and not _together(one, interrupting[0]):
                 break
-            verdict = self._permission.judge(one.match.rule, block.source)
+            verdict = self._permission.judge(one.match.rule, one.context.source)
             if verdict.decision == "interrupt":
                 interrupting.append(one)
             elif verdict.decision == "exhausted" and self._budget.on_exhausted(one.match.rule) == "block":
@@ -68,7 +68,7 @@ class Judge:
         block.waiting = []
         while work:
             one = work.pop(0)
-            if block.source == "tool":
+            if one.context.source == "tool":
                 violations.append(one)
                 continue
             answer, line_end = self._exempt.judge(one.match, block.view_text(one.view), complete=complete)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -14,6 +14,7 @@ from ttsr_proxy.protocols.events import BlockStarted
 from ttsr_proxy.rules.model import Rule
 from ttsr_proxy.sessions.record import ResponseRecord
 from ttsr_proxy.toolcalls.families import FamilyTable
+from ttsr_proxy.toolcalls.prose import ProseEditReader, ProseFormat
 from ttsr_proxy.triggers.match import Source
 from ttsr_proxy.triggers.ruleset import RuleSet
 
@@ -35,7 +36,8 @@ _INTERRUPT, _REMIND = Verdict("interrupt"), Verdict("remind")
 class Permission:
     """Judged on the chain of this request alone, so that forks and sub-agents keep their own counts.
 
-    `reminding` names the rules whose reminders this very request carries.
+    `reminding` names the rules whose reminders this very request carries; `formats` are the notations for
+    edits that it tells the model to use in prose.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Permission:
         chain: Sequence[ResponseRecord],
         reminding: Collection[str],
         observed: str | None,
+        formats: frozenset[ProseFormat] = frozenset(),
     ) -> None:
         self._ruleset = ruleset
         self._families = families
@@ -59,6 +62,7 @@ class Permission:
         }
         """How many responses ago the model was reminded of a rule; zero for this very request."""
         self._observed = observed
+        self._formats = formats
         self.barred = ""
         """Why no rule may interrupt this response any more, if that is so."""
 
@@ -67,18 +71,23 @@ class Permission:
         if event.kind == "opaque":
             return _NOWHERE
         if event.kind == "tool":
-            source: Source = "tool"
-            kinds = self._families.family_of(event.tool or "").kinds
-        else:
-            source, kinds = event.kind, frozenset((None,))
+            contexts = ((event.tool, kind) for kind in self._families.family_of(event.tool or "").kinds)
+            return Reach(*self._watching("tool", contexts))
+        edits: tuple[frozenset[str], frozenset[str]] = frozenset(), frozenset()
+        if event.kind == "text" and self._formats:
+            edits = self._watching("tool", ProseEditReader(self._formats, self._families).contexts)
+        return Reach(*self._watching(event.kind, [(None, None)]), *edits, self._formats)
+
+    def _watching(
+        self, source: Source, contexts: Iterable[tuple[str | None, str | None]]
+    ) -> tuple[frozenset[str], frozenset[str]]:
+        """The rules that can reach these tools and kinds, and those of them that withhold."""
         found = (
-            rule for kind in kinds for rule in self._ruleset.reaching(source, tool=event.tool, kind=kind)
+            rule for tool, kind in contexts for rule in self._ruleset.reaching(source, tool=tool, kind=kind)
         )
         rules = {rule.name: rule for rule in found}
-        if not rules:
-            return _NOWHERE
         holding = (name for name, rule in rules.items() if self._withholds(rule, source))
-        return Reach(frozenset(rules), frozenset(holding))
+        return frozenset(rules), frozenset(holding)
 
     def _withholds(self, rule: Rule, source: Source) -> bool:
         """Whether a match of the rule must not reach the client: it would interrupt, or end the response."""

@@ -21,8 +21,10 @@ from ttsr_proxy.interception.permission import Permission
 from ttsr_proxy.interception.remembering import Remembering
 from ttsr_proxy.interception.setup import Setup
 from ttsr_proxy.protocols.events import BlockDelta, BlockEnded, Other, ProtocolEvent
+from ttsr_proxy.protocols.request import ApiRequest
 from ttsr_proxy.sessions.record import ShadowBlock
 from ttsr_proxy.sessions.shadow import previous_id, restore
+from ttsr_proxy.toolcalls.prose import ProseFormat, formats_told
 
 
 class Progress:
@@ -58,6 +60,7 @@ class Progress:
             recalled.present,
             [one.rule for one in pending],
             observed,
+            _edit_formats(setup.request),
         )
         self.memory = Remembering(setup, self.client, self.draft, self.budget)
         self.journal = Journal(setup, self.id, self.memory.conversation, self.memory.turn)
@@ -140,6 +143,16 @@ class Progress:
         started = attempt.usage if attempt is not None else None
         ending = attempt.ending.usage if attempt is not None and attempt.ending is not None else None
         return self.setup.protocol.usage_changes(started, ending, estimate_tokens(earlier))
+
+
+def _edit_formats(request: ApiRequest) -> frozenset[ProseFormat]:
+    """How the model is told to write edits in prose: only agents that offer no tools tell it."""
+    if request.tools:
+        return frozenset()
+    prompts = [item.text for item in request.items if item.role == "system" and item.kind == "text"]
+    # For models without a system role, clients put their prompt into the first message.
+    first = next((item.text for item in request.items if item.role == "user" and item.kind == "text"), "")
+    return formats_told((request.system, *prompts, first))
 
 
 def _why_observed(setup: Setup) -> str | None:

@@ -114,5 +114,6 @@ def _what(violation: Violation) -> str:
         return "your thinking"
     if violation.source == "text":
         return "the text"
-    tool = f"the {violation.tool} call" if violation.tool else "a tool call"
+    # Only an edit in prose has no tool.
+    tool = f"the {violation.tool} call" if violation.tool else "the edit"
     return f"{tool} for {', '.join(violation.paths)}" if violation.paths else tool

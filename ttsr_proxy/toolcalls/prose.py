@@ -142,6 +142,13 @@ class ProseEditReader:
         """The region of the edit that a view belongs to."""
         return self.regions[self._region_of[view]]
 
+    def region_at(self, position: int) -> Region | None:
+        """The region of the edit that a character of the text belongs to, as far as is known by now."""
+        for region in reversed(self.regions):
+            if region.start <= position:
+                return region if region.end is None or position < region.end else None
+        return None
+
     def tool(self, view: int) -> str | None:
         """The tool that the prose calls; None for formats without tools."""
         return self._tools[view]

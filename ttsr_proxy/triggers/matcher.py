@@ -41,7 +41,7 @@ class StreamMatcher:
     """
 
     __slots__ = (
-        "_ast_held", "_awake", "_block", "_by_start", "_closed", "_cut", "_fed", "_fired", "_held_by_start",
+        "_ast_held", "_awake", "_block", "_by_start", "_closed", "_cuts", "_fed", "_fired", "_held_by_start",
         "_holding", "_plan", "_safe", "_scans", "_tail", "ast_check", "not_inspected",
     )  # fmt: skip
 
@@ -58,7 +58,8 @@ class StreamMatcher:
         self._holding = plan.holding(holding)
         self._held_by_start = StartSweep(self._holding.by_start) if self._holding.by_start else None
         self._ast_held = self._holding.ast
-        self._cut: int | None = None
+        self._cuts: dict[str, int] = {}
+        """Where the first match of each holding rule begins."""
         self._safe = 0
         self.ast_check: AstCheck | None = None
         """After `close()`: the search of ast patterns that is still to be done, if any."""
@@ -86,13 +87,15 @@ class StreamMatcher:
         Everything before the first start from which a holding rule's condition could still match, and before
         the first match of a holding rule. 0 while an ast pattern of a holding rule is still to be searched.
         """
-        limit = 0 if self._ast_held else self._fed
-        if self._cut is not None:
-            limit = min(limit, self._cut)
+        limit = 0 if self._ast_held else min(self._cuts.values(), default=self._fed)
         if limit > self._safe and not self._closed:
             limit = min(limit, self._first_held())
         self._safe = max(self._safe, limit)
         return self._safe
+
+    def forgive(self, rule: str) -> None:
+        """The match of this rule is no violation: it holds nothing back."""
+        self._cuts.pop(rule, None)
 
     def begin_at(self, place: int) -> None:
         """Before any text: no match may start before this character of the block."""
@@ -214,7 +217,7 @@ class StreamMatcher:
             if sweep is not None:
                 sweep.drop(self._plan.of_rule[rule])
         if rule in self._holding.rules:
-            self._cut = start if self._cut is None else min(self._cut, start)
+            self._cuts[self._name(rule)] = start
         return Match(self._plan.rules[rule].rule, trigger, pattern, start, end)
 
     def _rest(self, index: int) -> None:

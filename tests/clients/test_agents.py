@@ -110,7 +110,7 @@ SCENARIOS = {
 }
 
 
-INSPECTED = {"anthropic"}
+INSPECTED = {"anthropic", "chat"}
 
 
 @pytest.mark.parametrize(("agent", "binary"), available(lambda agent: agent.prose is None))

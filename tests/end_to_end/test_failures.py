@@ -136,6 +136,22 @@ async def test_a_blocked_request_that_is_sent_again_is_refused_without_asking_up
     assert len(upstream.calls) == 2
 
 
+async def test_a_blocked_request_is_known_when_it_falls_back_to_a_whole_message(
+    upstream: StrictUpstream, start_proxy: Any, new_agent: Any
+) -> None:
+    upstream.script(turn(tool("Write", BAD_WRITE)), turn(tool("Write", BAD_WRITE)))
+    agent: Agent = await new_agent(
+        await start_proxy(budget=BudgetSettings(per_rule=1, on_exhausted="block")), max_tokens=64_000
+    )
+    assert (await agent.say("go")).error is not None
+    agent.stream, agent.max_tokens, agent.thinking = False, 32_000, None
+    second = await agent.ask()
+    assert second.status == 400
+    assert second.error is not None
+    assert "no-bad-word" in second.error["message"]
+    assert len(upstream.calls) == 2
+
+
 async def test_text_that_might_have_become_a_match_is_released_at_the_end(
     upstream: StrictUpstream, start_proxy: Any, new_agent: Any
 ) -> None:

@@ -33,6 +33,10 @@ PROTOCOLS: tuple[WireProtocol, ...] = (ANTHROPIC, OPENAI_CHAT)
 
 _OPENAI_PATHS = ("/chat/completions", "/completions", "/responses", "/embeddings")
 
+_RETRIES_CHANGE = frozenset({"stream", "stream_options", "max_tokens", "thinking"})
+"""What a client may change when it retries. After an error in a stream Claude Code asks for a whole message
+with fewer tokens, and when that is refused too, without saying how thinking is to be shown."""
+
 _log = structlog.get_logger()
 
 
@@ -273,8 +277,8 @@ async def _decoded(body: bytes, headers: dict[str, str]) -> bytes:
 
 
 def _request_key(api: ApiRequest, who: Identity) -> str:
-    """Equal for a client's retry of the same request, which may no longer ask for a stream."""
-    body = {key: value for key, value in api.body.items() if key != "stream"}
+    """Equal for a client's retry of the same request."""
+    body = {key: value for key, value in api.body.items() if key not in _RETRIES_CHANGE}
     digest = hashlib.blake2b(digest_size=20)
     for part in (who.session or "", who.agent, canonical(body)):
         digest.update(part.encode("utf-8", "surrogatepass") + b"\0")

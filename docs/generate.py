@@ -31,7 +31,7 @@ _FORMS = {
     "names": "a list of names",
     "table": "a list of mappings",
 }
-_DEFAULTS = {"state": "`~/.local/state/ttsr-proxy/state.db`"}
+_DEFAULTS = {"state": "`~/.local/state/ttsr-proxy/state.db`", "library.root": "`library` beside the state"}
 
 
 def commands(
@@ -154,6 +154,8 @@ def _default(key: Key) -> str:
             return f"`{str(value).lower()}`"
         case ():
             return "`[]`"
+        case None | "":
+            return "-"
         case float() as value:
             return f"`{value:g}`"
         case value:

@@ -20,3 +20,8 @@ from ttsr_proxy.rules.display import display_path
 )
 def test_paths_are_shown_relative_to_project_or_home_never_absolute(path, shown):
     assert display_path(path, Path("/home/me/app"), Path("/home/me")) == shown
+
+
+def test_a_uri_is_shown_as_it_is() -> None:
+    uri = "viking://user/alice/memories/rules/http/timeout.md"
+    assert display_path(uri, Path("/work"), Path("/home/me")) == uri

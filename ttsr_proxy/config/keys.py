@@ -12,12 +12,18 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import Meta, inspect
 
 from ttsr_proxy.config.settings import (
+    AuthMode,
+    AuthSettings,
     BudgetSettings,
+    CompilerKind,
+    CompilerSettings,
     HoldSettings,
+    LibrarySettings,
     OnError,
     ProjectSettings,
     RetentionSettings,
     Settings,
+    SourceSettings,
     TtsrSettings,
     Upstreams,
 )
@@ -29,6 +35,8 @@ Positive: TypeAlias = Annotated[int, Meta(ge=1)]
 Seconds: TypeAlias = Annotated[float, Meta(ge=0)]
 Days: TypeAlias = Annotated[float, Meta(gt=0)]
 Name: TypeAlias = Annotated[str, Meta(min_length=1)]
+Limit: TypeAlias = Annotated[float, Meta(gt=0)]
+Sha256: TypeAlias = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
 
 Form: TypeAlias = Literal["value", "names", "table", "upstream", "file", "directory", "directories"]
 
@@ -85,6 +93,8 @@ def _describe(info: inspect.Type) -> str:
             return f"a list, each item {_describe(item)}"
         case inspect.DictType():
             return "keys and values"
+        case inspect.StrType(pattern=str()):
+            return "64 hexadecimal digits in lower case"
         case inspect.StrType(min_length=1):
             return "a text that is not empty"
     raise TypeError(f"no description for {info!r}")
@@ -215,6 +225,115 @@ _DIRECTORY_KEYS = (
     ),
 )
 
+_LIBRARY_USER = Key(
+    "library.user",
+    Name,
+    ProjectSettings,
+    "library_user",
+    "The user whose compiled rules are enforced on the stream.",
+)
+
+LIBRARY_KEYS = (
+    Key(
+        "library.root",
+        Name,
+        LibrarySettings,
+        "root",
+        "The directory of the [rule library](library.md).",
+        form="file",
+    ),
+    _LIBRARY_USER,
+    Key(
+        "library.auth.mode",
+        AuthMode,
+        AuthSettings,
+        "mode",
+        "How the library's API knows its users: everybody on this machine is `default` (`dev`), each user "
+        "has a key (`api_key`), or a gateway in front names the user in a header (`trusted`).",
+    ),
+    Key(
+        "library.auth.keysFile",
+        Name,
+        AuthSettings,
+        "keys_file",
+        "A file of lines `USER SHA256`, the hash of each user's key.",
+        form="file",
+    ),
+    Key(
+        "library.auth.rootKeyHash",
+        Sha256,
+        AuthSettings,
+        "root_key_hash",
+        "The hash of the key that a gateway shows in `trusted` mode.",
+    ),
+    Key(
+        "library.compiler.kind",
+        CompilerKind,
+        CompilerSettings,
+        "kind",
+        "What compiles rules: the deterministic compiler (`none`), or a model behind one of two APIs.",
+    ),
+    Key(
+        "library.compiler.baseUrl",
+        Name,
+        CompilerSettings,
+        "base_url",
+        "Base URL of the compiler's model; the upstream of its API unless given.",
+        form="upstream",
+    ),
+    Key("library.compiler.model", Name, CompilerSettings, "model", "Name of the compiler's model."),
+    Key(
+        "library.compiler.apiKeyEnv",
+        Name,
+        CompilerSettings,
+        "api_key_env",
+        "The environment variable that holds the model's API key.",
+    ),
+    Key(
+        "library.compiler.timeout",
+        Limit,
+        CompilerSettings,
+        "timeout",
+        "The longest that one call of the model may take, in seconds.",
+    ),
+    Key(
+        "library.compiler.maxOutputTokens",
+        Positive,
+        CompilerSettings,
+        "max_output_tokens",
+        "The most tokens of one plan.",
+    ),
+    Key(
+        "library.compiler.maxAttempts",
+        Annotated[int, Meta(ge=1, le=3)],
+        CompilerSettings,
+        "max_attempts",
+        "How often the model is asked for one plan: once, and again with what was wrong.",
+    ),
+    Key(
+        "library.compiler.requireModel",
+        bool,
+        CompilerSettings,
+        "require_model",
+        "Without a model, fail instead of compiling deterministically.",
+    ),
+    Key(
+        "library.sources.allowUrls",
+        bool,
+        SourceSettings,
+        "allow_urls",
+        "Whether sources may be fetched from public URLs.",
+    ),
+    Key(
+        "library.sources.resources",
+        Name,
+        SourceSettings,
+        "resources",
+        "The directory behind `viking://resources/`, read only.",
+        form="directory",
+    ),
+)
+
 KEYS = (
     Key("host", Name, Settings, "host", "The address to listen on."),
     Key("port", Port, Settings, "port", "The port to listen on; 0 takes any free one."),
@@ -245,12 +364,14 @@ KEYS = (
     ),
     Key("retention.days", Days, RetentionSettings, "days", "Records unused for so many days are deleted."),
     Key("retention.records", Positive, RetentionSettings, "records", "The most records that are kept."),
+    *LIBRARY_KEYS,
     *TTSR_KEYS,
 )
 
 PROJECT_KEYS = (
     Key("path", Name, ProjectSettings, "path", "The project's directory (required).", form="directory"),
     *_DIRECTORY_KEYS,
+    _LIBRARY_USER,
     *TTSR_KEYS,
 )
 """What stands under `projects.<name>`. Directories add to the top-level ones; `ttsr` keys go before them."""

@@ -10,11 +10,15 @@ from ttsr_proxy.config.keys import KEYS
 from ttsr_proxy.config.layers import ConfigError, Layer, Values, read_environment, read_file, read_flags
 from ttsr_proxy.config.settings import (
     DEFAULT_PROJECT,
+    AuthSettings,
     BudgetSettings,
+    CompilerSettings,
     HoldSettings,
+    LibrarySettings,
     ProjectSettings,
     RetentionSettings,
     Settings,
+    SourceSettings,
     TtsrSettings,
     Upstreams,
 )
@@ -53,7 +57,13 @@ def load_settings(
     stated = {**environment.values, **command_line.values}
     values: Values = {**layers[0].values, **stated}
     default = ProjectSettings(
-        DEFAULT_PROJECT, project, home, values.get("rules", ()), values.get("extensions", ()), _ttsr(values)
+        DEFAULT_PROJECT,
+        project,
+        home,
+        values.get("rules", ()),
+        values.get("extensions", ()),
+        _ttsr(values),
+        values.get("library.user", DEFAULT_PROJECT),
     )
     named = (
         ProjectSettings(
@@ -64,6 +74,7 @@ def load_settings(
             default.extensions + own.get("extensions", ()),
             # The environment and the flags go before a project's own part of the file too.
             _ttsr({**layers[0].values, **own, **stated}),
+            {**layers[0].values, **own, **stated}.get("library.user", DEFAULT_PROJECT),
         )
         for name, own in layers[0].projects.items()
     )
@@ -71,6 +82,7 @@ def load_settings(
         Settings,
         {"state": default_state(environ, home), **values},
         projects=(default, *named),
+        library=_library(values),
         upstreams=_filled(Upstreams, values),
         retention=_filled(RetentionSettings, values),
         config_file=path if file else None,
@@ -89,6 +101,16 @@ def default_state(environ: Mapping[str, str], home: Path) -> Path:
 def _ttsr(values: Values) -> TtsrSettings:
     return _filled(
         TtsrSettings, values, hold=_filled(HoldSettings, values), budget=_filled(BudgetSettings, values)
+    )
+
+
+def _library(values: Values) -> LibrarySettings:
+    return _filled(
+        LibrarySettings,
+        values,
+        auth=_filled(AuthSettings, values),
+        compiler=_filled(CompilerSettings, values),
+        sources=_filled(SourceSettings, values),
     )
 
 

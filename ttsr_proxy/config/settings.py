@@ -10,6 +10,8 @@ from typing import Literal, TypeAlias
 from ttsr_proxy.modes import ContextMode, InterruptMode, OnExhausted, RepeatMode
 
 OnError: TypeAlias = Literal["pass"]
+AuthMode: TypeAlias = Literal["dev", "api_key", "trusted"]
+CompilerKind: TypeAlias = Literal["none", "openai", "anthropic"]
 
 DEFAULT_PROJECT = "default"
 """The name of the project that is served without a `/p/<name>` prefix."""
@@ -69,6 +71,51 @@ class RetentionSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AuthSettings:
+    """Whose library a request to the library's API is about."""
+
+    mode: AuthMode = "dev"
+    keys_file: Path | None = None
+    """Lines of `USER SHA256`: the hash of each user's key, in hexadecimal."""
+    root_key_hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CompilerSettings:
+    """The model that compiles rules; without one the deterministic compiler does."""
+
+    kind: CompilerKind = "none"
+    base_url: str = ""
+    """Empty: the upstream of the protocol."""
+    model: str = ""
+    api_key_env: str = ""
+    timeout: float = 120.0
+    max_output_tokens: int = 16_384
+    max_attempts: int = 3
+    require_model: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSettings:
+    """Where texts to compile may come from."""
+
+    allow_urls: bool = True
+    resources: Path | None = None
+    """The folder behind `viking://resources/`, read only."""
+
+
+@dataclass(frozen=True, slots=True)
+class LibrarySettings:
+    """The rule library (`library:` in the configuration file)."""
+
+    root: Path | None = None
+    """None: `library` beside the state file."""
+    auth: AuthSettings = field(default_factory=AuthSettings)
+    compiler: CompilerSettings = field(default_factory=CompilerSettings)
+    sources: SourceSettings = field(default_factory=SourceSettings)
+
+
+@dataclass(frozen=True, slots=True)
 class ProjectSettings:
     """One working directory whose rules are enforced.
 
@@ -82,6 +129,8 @@ class ProjectSettings:
     rules: tuple[Path, ...] = ()
     extensions: tuple[Path, ...] = ()
     ttsr: TtsrSettings = field(default_factory=TtsrSettings)
+    library_user: str = "default"
+    """Whose compiled rules are enforced here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +145,13 @@ class Settings:
     """0 takes any free port."""
     upstreams: Upstreams = field(default_factory=Upstreams)
     retention: RetentionSettings = field(default_factory=RetentionSettings)
+    library: LibrarySettings = field(default_factory=LibrarySettings)
     config_file: Path | None = None
     """The configuration file that was read."""
     warnings: tuple[str, ...] = ()
     """What was noticed while the settings were read, and was not wrong enough to stop for."""
+
+    @property
+    def library_root(self) -> Path:
+        """The directory of the rule library."""
+        return self.library.root or self.state.parent / "library"

@@ -8,8 +8,10 @@ from pathlib import Path, PurePath
 def display_path(path: str | PurePath, project: Path, home: Path) -> str:
     """A path relative to the project, else to home as `~/...`, else the file name; never absolute.
 
-    With forward slashes on every system. Nothing is looked up on disk.
+    With forward slashes on every system. Nothing is looked up on disk. A URI is shown as it is.
     """
+    if "://" in str(path):
+        return str(path)
     pure = PurePath(path)
     if not pure.is_absolute():
         return pure.as_posix() if ".." not in pure.parts else pure.name

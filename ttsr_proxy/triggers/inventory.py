@@ -57,18 +57,24 @@ class ProjectCatalog:
         self._discovery: Discovery | None = None
         self._rules: ProjectRules | None = None
 
-    def current(self) -> ProjectRules:
-        """Today's rules as one snapshot: the same object as long as nothing has changed."""
-        discovery = self._source.current()
+    def current(self, extra: Sequence[tuple[str, Rule]] = ()) -> ProjectRules:
+        """Today's rules as one snapshot: the same object as long as nothing has changed.
+
+        `extra` adds rules that are no files, each with its provider's name.
+        """
+        discovery = self._source.current(extra)
         if self._rules is None or discovery is not self._discovery:
             self._rules = _compile(self._project, discovery)
             self._discovery = discovery
         return self._rules
 
 
-def project_rules(project: ProjectSettings) -> ProjectRules:
-    """Find, sort and compile the rules of a project. Problems are part of the inventory, never raised."""
-    return ProjectCatalog(project).current()
+def project_rules(project: ProjectSettings, extra: Sequence[tuple[str, Rule]] = ()) -> ProjectRules:
+    """Find, sort and compile the rules of a project, and `extra` ones that are no files (see `current`).
+
+    Problems are part of the inventory, never raised.
+    """
+    return ProjectCatalog(project).current(extra)
 
 
 def _compile(project: ProjectSettings, discovery: Discovery) -> ProjectRules:

@@ -11,10 +11,11 @@ from aiohttp import web
 from ttsr_proxy.config import Settings
 from ttsr_proxy.toolcalls.families import FamilyTable
 from ttsr_proxy.triggers.inventory import ProjectCatalog
-from ttsr_proxy.web import log_api, proxy
+from ttsr_proxy.web import library_api, log_api, proxy
 from ttsr_proxy.web.ast_worker import AstWorker
 from ttsr_proxy.web.guard import own_endpoints_only_for
 from ttsr_proxy.web.keys import PARTS, Parts, Project
+from ttsr_proxy.web.library import Library
 from ttsr_proxy.web.stores import Stores
 from ttsr_proxy.web.upstream import UpstreamClient
 
@@ -30,13 +31,18 @@ ENDPOINTS = (
     ),
     ("GET", "/ttsr/api/interrupts", "the interrupt log, as pages or as a live feed"),
     ("GET", "/ttsr/api/interrupts/{id}", "one record of the interrupt log"),
+    *library_api.ENDPOINTS,
 )
 """The proxy's own endpoints. Every other path goes upstream."""
 
 
 def create_app(settings: Settings) -> web.Application:
-    """The aiohttp application. Raises ToolFamilyError for a wrong row under `ttsr.toolFamilies`."""
+    """The aiohttp application.
+
+    Raises ToolFamilyError for a wrong row under `ttsr.toolFamilies`, KeyFileError for a wrong file of keys.
+    """
     families = {project.name: _families(project.ttsr.tool_families) for project in settings.projects}
+    library = Library.build(settings)
     # No limit of ours on bodies: long contexts and images are the client's business.
     app = web.Application(
         client_max_size=0, middlewares=[own_endpoints_only_for(settings.host, _is_own_endpoint)]
@@ -52,16 +58,21 @@ def create_app(settings: Settings) -> web.Application:
             upstream=UpstreamClient(),
             stores=Stores(settings.state),
             ast=AstWorker(),
+            library=library,
         )
         app[PARTS] = shared
         await shared.stores.open()
+        await library.start()
         for project in shared.projects.values():
-            shared.ast.warm_for(project.catalog.current().ruleset)
+            shared.ast.warm_for(
+                project.catalog.current(await library.enforced(project.settings.library_user)).ruleset
+            )
         sweeper = asyncio.create_task(_sweep(shared))
         yield
         sweeper.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await sweeper
+        await library.close()
         shared.ast.close()
         await shared.upstream.close()
         await shared.stores.close()
@@ -75,6 +86,7 @@ def create_app(settings: Settings) -> web.Application:
     app.router.add_get("/readyz", _ready)
     app.router.add_get("/ttsr/api/interrupts", log_api.interrupts)
     app.router.add_get("/ttsr/api/interrupts/{id}", log_api.interrupt)
+    library.api.add_routes(app.router)
     app.router.add_route("*", "/{path:.*}", proxy.handle)
     return app
 

@@ -143,7 +143,7 @@ async def _prepare(
     project = route.project
     ttsr = project.settings.ttsr
     who = identify(headers, api.body, path=route.path)
-    rules = project.catalog.current()
+    rules = project.catalog.current(await parts.library.enforced(project.settings.library_user))
     ruleset = rules.ruleset.for_agent(who.agent)
     tenant = await parts.stores.tenant(credential(headers), project.settings.name)
     recalled = await parts.stores.recall(

@@ -105,7 +105,6 @@ def test_a_crash_at_any_step_of_a_commit_leaves_all_old_or_all_new(tmp_path: Pat
         outcomes.append(found == new)
         shutil.rmtree(folder)
     assert len(outcomes) > 40
-    assert outcomes == sorted(outcomes), "once new, always new"
     assert {*outcomes} == {False, True}
 
 

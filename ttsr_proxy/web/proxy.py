@@ -18,6 +18,7 @@ from ttsr_proxy.interception.setup import Requester, Setup
 from ttsr_proxy.jsontext import canonical
 from ttsr_proxy.protocols.anthropic import ANTHROPIC
 from ttsr_proxy.protocols.openai_chat import OPENAI_CHAT
+from ttsr_proxy.protocols.openai_responses import OPENAI_RESPONSES
 from ttsr_proxy.protocols.protocol import WireProtocol
 from ttsr_proxy.protocols.request import ApiRequest
 from ttsr_proxy.sessions.identity import Identity, identify
@@ -29,7 +30,7 @@ from ttsr_proxy.web.keys import PARTS, Parts, Project
 from ttsr_proxy.web.passthrough import relay
 from ttsr_proxy.web.upstream import UpstreamLost
 
-PROTOCOLS: tuple[WireProtocol, ...] = (ANTHROPIC, OPENAI_CHAT)
+PROTOCOLS: tuple[WireProtocol, ...] = (ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES)
 
 _OPENAI_PATHS = ("/chat/completions", "/completions", "/responses", "/embeddings")
 

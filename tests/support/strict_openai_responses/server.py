@@ -25,6 +25,7 @@ class StrictResponsesUpstream(StrictUpstream):
 
     def app(self) -> web.Application:
         app = web.Application(client_max_size=64 * 2**20)
+        app.router.add_post("/responses", self._messages)
         app.router.add_post("/{prefix:.*}/responses", self._messages)
         app.router.add_post("/{prefix:.*}/responses/input_tokens", self._count_tokens)
         app.router.add_route("*", "/{path:.*}", self._other)

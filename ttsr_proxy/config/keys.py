@@ -19,8 +19,12 @@ from ttsr_proxy.config.settings import (
     CompilerSettings,
     HoldSettings,
     LibrarySettings,
+    JudgeProvider,
+    JudgeSettings,
     OnError,
     ProjectSettings,
+    RecallBackend,
+    RecallSettings,
     RetentionSettings,
     Settings,
     SourceSettings,
@@ -334,6 +338,73 @@ LIBRARY_KEYS = (
     ),
 )
 
+SEARCH_KEYS = (
+    Key(
+        "library.recall.backend",
+        RecallBackend,
+        RecallSettings,
+        "backend",
+        "What finds rules for a task: the local model (`minilm`), an embeddings endpoint (`openai`), shared "
+        "words (`bm25`), or the best of them that can be used.",
+    ),
+    Key(
+        "library.recall.modelPath",
+        Name,
+        RecallSettings,
+        "model_path",
+        "Another sentence encoder in ONNX form.",
+        form="file",
+    ),
+    Key(
+        "library.recall.tokenizerPath",
+        Name,
+        RecallSettings,
+        "tokenizer_path",
+        "Its `tokenizer.json`.",
+        form="file",
+    ),
+    Key(
+        "library.recall.baseUrl",
+        Name,
+        RecallSettings,
+        "base_url",
+        "An OpenAI-compatible API whose `/embeddings` is used.",
+        form="upstream",
+    ),
+    Key("library.recall.model", Name, RecallSettings, "model", "Its embedding model."),
+    Key(
+        "library.recall.apiKeyEnv",
+        Name,
+        RecallSettings,
+        "api_key_env",
+        "The environment variable that holds its key.",
+    ),
+    Key(
+        "library.judge.provider",
+        JudgeProvider,
+        JudgeSettings,
+        "provider",
+        "Who judges whether a rule concerns a task: Jev (`jev`), or nobody, so that all candidates `pass`.",
+    ),
+    Key(
+        "library.judge.baseUrl",
+        Name,
+        JudgeSettings,
+        "base_url",
+        "The judge's System One endpoint.",
+        form="upstream",
+    ),
+    Key("library.judge.model", Name, JudgeSettings, "model", "The judge's model."),
+    Key(
+        "library.judge.apiKeyEnv",
+        Name,
+        JudgeSettings,
+        "api_key_env",
+        "The environment variable that holds the judge's key.",
+    ),
+    Key("library.judge.timeout", Limit, JudgeSettings, "timeout", "Seconds for one question to the judge."),
+)
+
 KEYS = (
     Key("host", Name, Settings, "host", "The address to listen on."),
     Key("port", Port, Settings, "port", "The port to listen on; 0 takes any free one."),
@@ -365,6 +436,7 @@ KEYS = (
     Key("retention.days", Days, RetentionSettings, "days", "Records unused for so many days are deleted."),
     Key("retention.records", Positive, RetentionSettings, "records", "The most records that are kept."),
     *LIBRARY_KEYS,
+    *SEARCH_KEYS,
     *TTSR_KEYS,
 )
 

@@ -195,7 +195,7 @@ class _Check:
                 return checked_upstream(value)
             case "file":
                 if "://" in value:
-                    raise ValueError(f"{value!r} is not allowed; expected the path of an SQLite file")
+                    raise ValueError(f"{value!r} is not allowed; expected the path of a file")
                 return self._absolute(value)
             case "directory":
                 return self._directory(value)

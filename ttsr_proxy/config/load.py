@@ -15,7 +15,9 @@ from ttsr_proxy.config.settings import (
     CompilerSettings,
     HoldSettings,
     LibrarySettings,
+    JudgeSettings,
     ProjectSettings,
+    RecallSettings,
     RetentionSettings,
     Settings,
     SourceSettings,
@@ -111,6 +113,8 @@ def _library(values: Values) -> LibrarySettings:
         auth=_filled(AuthSettings, values),
         compiler=_filled(CompilerSettings, values),
         sources=_filled(SourceSettings, values),
+        recall=_filled(RecallSettings, values),
+        judge=_filled(JudgeSettings, values),
     )
 
 

@@ -12,6 +12,8 @@ from ttsr_proxy.modes import ContextMode, InterruptMode, OnExhausted, RepeatMode
 OnError: TypeAlias = Literal["pass"]
 AuthMode: TypeAlias = Literal["dev", "api_key", "trusted"]
 CompilerKind: TypeAlias = Literal["none", "openai", "anthropic"]
+RecallBackend: TypeAlias = Literal["auto", "minilm", "openai", "bm25"]
+JudgeProvider: TypeAlias = Literal["pass", "jev"]
 
 DEFAULT_PROJECT = "default"
 """The name of the project that is served without a `/p/<name>` prefix."""
@@ -105,6 +107,29 @@ class SourceSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RecallSettings:
+    """How the library finds the rules that could be for a task."""
+
+    backend: RecallBackend = "auto"
+    model_path: Path | None = None
+    tokenizer_path: Path | None = None
+    base_url: str | None = None
+    model: str | None = None
+    api_key_env: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSettings:
+    """Who judges whether a rule of the library concerns a task."""
+
+    provider: JudgeProvider = "pass"
+    base_url: str = "https://api.typesafe.ai"
+    model: str = "jev-latest"
+    api_key_env: str = "TYPESAFE_API_KEY"
+    timeout: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
 class LibrarySettings:
     """The rule library (`library:` in the configuration file)."""
 
@@ -113,6 +138,8 @@ class LibrarySettings:
     auth: AuthSettings = field(default_factory=AuthSettings)
     compiler: CompilerSettings = field(default_factory=CompilerSettings)
     sources: SourceSettings = field(default_factory=SourceSettings)
+    recall: RecallSettings = field(default_factory=RecallSettings)
+    judge: JudgeSettings = field(default_factory=JudgeSettings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,160 @@
+"""Judgement by Jev: yes/no questions to a System One endpoint, through its official client."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import structlog
+
+from ttsr_proxy import jsontext
+from ttsr_proxy.errors import TtsrError
+from ttsr_proxy.library.retrieval.judging import Answers, Question
+
+STATE_AND_ALL: Final = 52_000
+STATE_AND_LONGEST: Final = 28_000
+"""Tokens of one request; the model's own limits are about 64,000 and 33,000."""
+
+BREAK_AFTER: Final = 5
+BREAK_SECONDS: Final = 60.0
+"""After so many failures in a row nothing is asked for so long; after a refused key at once."""
+
+KEEP_SECONDS: Final = 600.0
+KEPT: Final = 20_000
+"""Answers are kept so long and so many: agents ask about one context again and again."""
+
+_log = structlog.get_logger()
+
+
+class NoJudge(TtsrError):
+    """The judge that is configured cannot be used, and why."""
+
+
+class JevJudge:
+    """Raises NoJudge when it is made without its package. `timeout` in seconds, for one request."""
+
+    name = "jev_noul"
+
+    def __init__(self, base_url: str, model: str, key: str, timeout: float) -> None:
+        try:
+            import typesafe_sdk
+        except ImportError as error:
+            raise NoJudge("the extra is not installed: pip install 'ttsr-proxy[jev]'") from error
+        self._sdk: Any = typesafe_sdk
+        self._model = model
+        self._client: Any = typesafe_sdk.AsyncTypeSafeClient(
+            api_key=key,
+            base_url=base_url,
+            model=model,
+            timeout=timeout,
+            retry=typesafe_sdk.RetryPolicy(max_retries=2, timeout=timeout),
+            compression=False,
+        )
+        self._kept: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
+        self._failures = 0
+        self._broken_until = 0.0
+
+    async def ask(self, context: str, questions: Sequence[Question]) -> Answers:
+        digest = hashlib.sha256(context.encode("utf-8", "surrogatepass")).hexdigest()
+        answers = {question.key: self._known(digest, question.key) for question in questions}
+        missing = [question for question in questions if answers[question.key] is None]
+        failure: str | None = None
+        batches, too_long = _batches(context, missing)
+        if too_long:
+            failure = f"the context is too long for {too_long} question(s)"
+        for batch in batches:
+            if time.monotonic() < self._broken_until:
+                failure = failure or "the judge failed again and again and is left alone for a while"
+                break
+            try:
+                given = await self._judge(context, batch)
+            except self._sdk.TypeSafeError as error:
+                failure = self._failed(error)
+                continue
+            self._failures = 0
+            for question in batch:
+                if (value := given.get(question.key)) is None:
+                    failure = failure or "the judge left questions unanswered"
+                else:
+                    answers[question.key] = value
+                    self._keep(digest, question.key, value)
+        probabilities = tuple(answers[question.key] for question in questions)
+        left = sum(value is None for value in probabilities)
+        warning = f"{left} of {len(questions)} not judged: {failure}" if left else None
+        return Answers(probabilities, warning)
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def _judge(self, context: str, batch: Sequence[Question]) -> dict[str, float]:
+        names = {f"q{number}": question for number, question in enumerate(batch)}
+        asked = {
+            name: self._sdk.Noul(
+                instructions=question.instructions,
+                criteria={"true": question.if_true, "false": question.if_false},
+            )
+            for name, question in names.items()
+        }
+        response = await self._client.system_one({"task_context": context}, asked, model=self._model)
+        given: dict[str, float] = {}
+        for name, question in names.items():
+            answer = response.nouls.get(name)
+            if answer is not None and math.isfinite(answer.noul) and 0.0 <= answer.noul <= 1.0:
+                given[question.key] = float(answer.noul)
+        return given
+
+    def _failed(self, error: Exception) -> str:
+        self._failures += 1
+        refused = isinstance(
+            error, self._sdk.TypeSafeAuthenticationError | self._sdk.TypeSafePermissionDeniedError
+        )
+        if refused or self._failures >= BREAK_AFTER:
+            self._broken_until = time.monotonic() + BREAK_SECONDS
+            self._failures = 0
+        _log.warning("judge_failed", error=type(error).__name__)
+        return "the judge refused the key" if refused else f"the judge failed ({type(error).__name__})"
+
+    def _known(self, digest: str, key: str) -> float | None:
+        kept = self._kept.get((digest, key))
+        return kept[1] if kept is not None and kept[0] > time.monotonic() else None
+
+    def _keep(self, digest: str, key: str, value: float) -> None:
+        self._kept[digest, key] = (time.monotonic() + KEEP_SECONDS, value)
+        self._kept.move_to_end((digest, key))
+        while len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+
+
+def _batches(context: str, questions: Sequence[Question]) -> tuple[list[list[Question]], int]:
+    """Requests that keep the model's limits, and how many questions fit into none."""
+    state = _tokens(context)
+    sizes: Mapping[str, int] = {question.key: _question_tokens(question) for question in questions}
+    fitting = [question for question in questions if state + sizes[question.key] <= STATE_AND_LONGEST]
+    return list(_filled(fitting, sizes, STATE_AND_ALL - state)), len(questions) - len(fitting)
+
+
+def _filled(questions: Sequence[Question], sizes: Mapping[str, int], room: int) -> Iterator[list[Question]]:
+    batch: list[Question] = []
+    used = 0
+    for question in questions:
+        if batch and used + sizes[question.key] > room:
+            yield batch
+            batch, used = [], 0
+        batch.append(question)
+        used += sizes[question.key]
+    if batch:
+        yield batch
+
+
+def _tokens(text: str) -> int:
+    # Bytes rather than characters, so that it also holds for scripts with a token per character.
+    return len(text.encode("utf-8", "surrogatepass")) // 3 + 1
+
+
+def _question_tokens(question: Question) -> int:
+    words = jsontext.encode(question.instructions).decode("utf-8", "replace")
+    return _tokens(words) + _tokens(question.if_true) + _tokens(question.if_false)

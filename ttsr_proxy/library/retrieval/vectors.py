@@ -1,0 +1,104 @@
+"""Vectors of texts, kept so that no text is encoded twice. Rebuilt from nothing whenever the file is lost."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from ttsr_proxy.errors import StoreError
+from ttsr_proxy.library.retrieval.encoders import Encoder
+from ttsr_proxy.sqlite import Database, Schema
+
+if TYPE_CHECKING:
+    from ttsr_proxy.library.retrieval.encoders import Vectors
+
+KEPT: Final = 50_000
+"""The most vectors in the file; the oldest go first."""
+
+_CACHED: Final = 4_096
+"""Vectors in memory, for contexts, which agents send again and again."""
+
+_SCHEMA: Final = Schema(
+    "vectors",
+    (
+        "CREATE TABLE vectors(number INTEGER PRIMARY KEY, model TEXT NOT NULL, sha256 BLOB NOT NULL, "
+        "vector BLOB NOT NULL, UNIQUE(model, sha256))",
+    ),
+)
+
+_log = structlog.get_logger()
+
+
+class VectorStore:
+    """`durable` vectors are those of rules. A file that cannot be used costs time, never a search."""
+
+    def __init__(self, path: Path, encoder: Encoder) -> None:
+        self._database = Database(path, _SCHEMA)
+        self._encoder = encoder
+        self._cache: OrderedDict[str, bytes] = OrderedDict()
+
+    async def vectors(self, texts: Sequence[str], *, durable: bool) -> Vectors:
+        """One row for each text. Raises NoEncoder."""
+        import numpy
+
+        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() for text in texts]
+        known = {key: self._cache[key] for key in keys if key in self._cache}
+        if durable:
+            known.update(await self._stored([key for key in keys if key not in known]))
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+        if missing:
+            rows = await self._encoder.encode(list(missing.values()))
+            fresh = {key: row.astype(numpy.float16).tobytes() for key, row in zip(missing, rows, strict=True)}
+            known.update(fresh)
+            if durable:
+                await self._store(fresh)
+        for key in keys if not durable else ():
+            self._cache[key] = known[key]
+            self._cache.move_to_end(key)
+        while len(self._cache) > _CACHED:
+            self._cache.popitem(last=False)
+        return numpy.array([numpy.frombuffer(known[key], numpy.float16) for key in keys], numpy.float32)
+
+    async def close(self) -> None:
+        await self._database.close()
+
+    async def _stored(self, keys: Sequence[str]) -> dict[str, bytes]:
+        model = self._encoder.name
+
+        def read(connection: sqlite3.Connection) -> dict[str, bytes]:
+            found: dict[str, bytes] = {}
+            for key in keys:
+                row = connection.execute(
+                    "SELECT vector FROM vectors WHERE model = ? AND sha256 = ?", (model, bytes.fromhex(key))
+                ).fetchone()
+                if row is not None:
+                    found[key] = row[0]
+            return found
+
+        try:
+            return await self._database.read(read)
+        except StoreError as error:
+            _log.warning("vectors_not_read", error=str(error))
+            return {}
+
+    async def _store(self, fresh: dict[str, bytes]) -> None:
+        rows = [(self._encoder.name, bytes.fromhex(key), vector) for key, vector in fresh.items()]
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.executemany(
+                "INSERT OR IGNORE INTO vectors(model, sha256, vector) VALUES (?, ?, ?)", rows
+            )
+            connection.execute(
+                "DELETE FROM vectors WHERE number <= (SELECT max(number) FROM vectors) - ?", (KEPT,)
+            )
+
+        try:
+            await self._database.write(write)
+        except StoreError as error:
+            _log.warning("vectors_not_stored", error=str(error))

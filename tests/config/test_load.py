@@ -240,7 +240,7 @@ def test_the_environment_goes_before_a_projects_part_of_the_file(place: Place) -
         ("upstream: ftp://x", ["upstream", "ftp://x", "https://"]),
         ("upstream: {antropic: https://x}", ["upstream.antropic", "did you mean anthropic?"]),
         ("rules: [nowhere]", ["rules", "there is no directory", "project/nowhere"]),
-        ("state: redis://x", ["state", "redis://x", "SQLite"]),
+        ("state: redis://x", ["state", "redis://x", "path of a file"]),
         ("projects: [a]", ["projects", "a name for each project"]),
         ("projects: {web: {}}", ["projects.web", "`path` is missing"]),
         ("projects: {web: {path: ., prot: 1}}", ["projects.web.prot", "Known keys here: path, rules"]),

@@ -152,8 +152,6 @@ PROSE = {
 async def test_an_edit_in_prose_is_applied_clean(scene: Scene, name: str | None) -> None:
     if name and scene.agent.protocol not in INSPECTED:
         pytest.skip(f"{scene.agent.protocol} is not inspected yet")
-    if name == "an edit":
-        pytest.skip("edits in prose are not held yet")
     scene.workspace.rule("no-bad-word", BAD, scope=["text", "tool"])
     good = (Say("Here it is.\n"), CLEAN_WRITE)
     scene.model.plan = [until_told(PROSE[name], good) if name else good]

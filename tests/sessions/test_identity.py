@@ -16,6 +16,13 @@ OMP_TOOLS: dict[str, Any] = {"tools": [{"name": "_write"}, {"name": "web_search"
 CLAUDE_CODE = {"user-agent": "claude-cli/2.1.197 (external, cli)", "x-claude-code-session-id": "s-1"}
 CODEX = {"user-agent": "codex_exec/0.171.0", "session-id": "s-2", "thread-id": "t-2"}
 OPENCODE = {"user-agent": "opencode/1.18.33 ai-sdk/provider", "x-session-id": "ses_3"}
+AIDER_CHAT = {
+    "messages": [{"role": "system", "content": "Every *SEARCH/REPLACE block* must use this format"}]
+}
+AIDER_ANTHROPIC = {
+    "system": [{"type": "text", "text": "You MUST use this *file listing* format:"}],
+    "messages": [],
+}
 COMPACTION = "Your task is to create a detailed summary of the conversation so far, paying close attention"
 
 
@@ -39,13 +46,27 @@ def said(*texts: str) -> dict[str, Any]:
         (CODEX, TOOLS, "codex", "s-2", "main"),
         ({"originator": "codex_cli_rs"}, {"prompt_cache_key": "s-2"}, "codex", "s-2", "main"),
         ({**CODEX, "x-codex-parent-thread-id": "t-1"}, TOOLS, "codex", "s-2", "t-2"),
-        (codex_turn(agent_name="/root/tests", parent_thread_id="t-1"), TOOLS, "codex", "s-2", "/root/tests"),
+        (codex_turn(agent_name="/root/tests", parent_thread_id="t-1"), TOOLS, "codex", "s-2", "tests"),
+        (codex_turn(agent_name="/root/a/b", parent_thread_id="t-1"), TOOLS, "codex", "s-2", "a/b"),
+        (codex_turn(agent_name="/root", parent_thread_id="t-1"), TOOLS, "codex", "s-2", "t-2"),
+        ({**CODEX, "x-openai-subagent": "review"}, TOOLS, "codex", "s-2", "review"),
+        ({**CODEX, "x-openai-subagent": "collab_spawn"}, TOOLS, "codex", "s-2", "main"),
         (codex_turn(agent_name="/root"), TOOLS, "codex", "s-2", "main"),
         (OPENCODE, TOOLS, "opencode", "ses_3", "main"),
         ({**OPENCODE, "x-parent-session-id": "ses_1"}, TOOLS, "opencode", "ses_1", "ses_3"),
         ({"user-agent": "Anthropic/Python 2.14.0"}, {}, "anthropic-sdk", None, "main"),
         ({"user-agent": "AsyncOpenAI/Python 3.57.0"}, {}, "openai-sdk", None, "main"),
         ({"x-title": "Aider", "user-agent": "OpenAI/Python 2.20.0"}, {}, "aider", None, "main"),
+        ({"user-agent": "OpenAI/Python 2.20.0"}, AIDER_CHAT, "aider", None, "main"),
+        ({"user-agent": "AsyncAnthropic/Python 0.40"}, AIDER_ANTHROPIC, "aider", None, "main"),
+        ({"user-agent": "litellm/1.81.10"}, {"system": "*file listing* format"}, "aider", None, "main"),
+        ({"user-agent": "opencode/1.0"}, AIDER_CHAT, "opencode", None, "main"),
+        ({"user-agent": "OpenAI/Python"}, {"messages": [{"content": 3}, 3]}, "openai-sdk", None, "main"),
+        ({"user-agent": "RooCode/3.30", "x-title": "Roo Code"}, {}, "roo-code", None, "main"),
+        ({"user-agent": "Kilo-Code/4.0"}, {}, "kilo-code", None, "main"),
+        ({"user-agent": "Cline/3.0"}, {}, "cline", None, "main"),
+        ({"user-agent": "GitHubCopilotChat/0.30"}, TOOLS, "copilot", None, "main"),
+        ({"user-agent": "Zed/0.200"}, TOOLS, "zed", None, "main"),
         ({}, {}, "unknown", None, "main"),
         ({**CLAUDE_CODE, "x-ttsr-session": "mine", "x-ttsr-agent": "me"}, TOOLS, "claude-code", "mine", "me"),
     ],
@@ -94,7 +115,17 @@ def test_omp_without_tools_is_told_from_claude_code_by_its_metadata() -> None:
         (CODEX, {"input": [{"type": "message"}]}, "no tools"),
         (CODEX, {**TOOLS, "input": [{"type": "compaction_trigger"}]}, "compaction"),
         (codex_turn(request_kind="compaction"), TOOLS, "compaction"),
+        (codex_turn(request_kind="prewarm"), TOOLS, "prewarm"),
         (codex_turn(request_kind="turn"), TOOLS, None),
+        ({**CODEX, "x-openai-subagent": "compact"}, TOOLS, "compaction"),
+        ({**CODEX, "x-openai-subagent": "review"}, TOOLS, None),
+        (
+            CODEX,
+            {"input": [{"type": "additional_tools", "tools": [{"type": "namespace", "tools": []}]}]},
+            None,
+        ),
+        (OPENCODE, {"functions": [{"name": "write"}]}, None),
+        ({"user-agent": "omp/18.2.3"}, {"messages": []}, "no tools"),
         (OPENCODE, {"messages": [{"role": "user", "content": "Generate a title"}]}, "no tools"),
         (OPENCODE, TOOLS, None),
     ],
@@ -107,7 +138,13 @@ def test_side_traffic_of_recognised_agents_is_named(
 
 @pytest.mark.parametrize(
     "headers",
-    [{}, {"user-agent": "Anthropic/Python 2.14.0"}, {"user-agent": "aider/0.86", "x-title": "aider"}],
+    [
+        {},
+        {"user-agent": "Anthropic/Python 2.14.0"},
+        {"user-agent": "aider/0.86", "x-title": "aider"},
+        {"user-agent": "Cline/3.0"},
+        {"user-agent": "RooCode/3.30"},
+    ],
 )
 def test_others_have_no_helper_calls(headers: dict[str, str]) -> None:
     assert identify(headers, said(COMPACTION) | {"tools": []}).helper is None
@@ -119,7 +156,15 @@ def test_counting_tokens_is_side_traffic_of_claude_code() -> None:
 
 
 @pytest.mark.parametrize(
-    ("headers", "active"), [(CLAUDE_CODE, True), (CODEX, True), (OPENCODE, False), ({}, False)]
+    ("headers", "active"),
+    [
+        (CLAUDE_CODE, True),
+        (CODEX, True),
+        ({"user-agent": "omp/18.2.3"}, True),
+        (OPENCODE, False),
+        ({"user-agent": "OpenAI/Python 3.57.0"}, False),
+        ({}, False),
+    ],
 )
 def test_clients_that_do_not_count_pings_are_known(headers: dict[str, str], active: bool) -> None:
     assert identify(headers, TOOLS).keepalive_active is active

@@ -42,6 +42,8 @@ class _Client:
     has_helpers: bool = False
     """Its main requests always carry tools; those without are titles, summaries and the like."""
     keepalive_active: bool = False
+    is_library: bool = False
+    """The agent that uses it may be known by what it says."""
 
 
 _CLAUDE_CODE: Final = _Client(
@@ -51,6 +53,7 @@ _CLAUDE_CODE: Final = _Client(
     keepalive_active=True,
 )
 _OMP: Final = _Client("omp", (("user-agent", "omp/"),), has_helpers=True, keepalive_active=True)
+_AIDER: Final = _Client("aider", (("user-agent", "aider/"), ("x-title", "aider")))
 _UNKNOWN: Final = _Client("unknown", ())
 
 _CLIENTS: Final = (
@@ -68,15 +71,21 @@ _CLIENTS: Final = (
     _Client("opencode", (("user-agent", "opencode/"), ("x-session-affinity", "ses_")), has_helpers=True),
     _OMP,
     _CLAUDE_CODE,
-    _Client("aider", (("user-agent", "aider/"), ("x-title", "aider"))),
+    _AIDER,
     _Client("cline", (("user-agent", "cline/"), ("x-title", "cline"))),
     _Client("roo-code", (("user-agent", "roocode/"), ("x-title", "roo code"))),
+    _Client("kilo-code", (("user-agent", "kilo-code/"), ("x-title", "kilo code"))),
     _Client("copilot", (("user-agent", "githubcopilot"), ("copilot-integration-id", ""))),
     _Client("zed", (("user-agent", "zed/"),)),
-    _Client("anthropic-sdk", (("user-agent", "anthropic/"), ("user-agent", "asyncanthropic/"))),
-    _Client("openai-sdk", (("user-agent", "openai/"), ("user-agent", "asyncopenai/"))),
-    _Client("ai-sdk", (("user-agent", "ai-sdk/"), ("user-agent", "ai/"))),
-    _Client("litellm", (("user-agent", "litellm/"),)),
+    *(
+        _Client(name, tuple(("user-agent", begin) for begin in agents), is_library=True)
+        for name, agents in (
+            ("anthropic-sdk", ("anthropic/", "asyncanthropic/")),
+            ("openai-sdk", ("openai/", "asyncopenai/")),
+            ("ai-sdk", ("ai-sdk/", "ai/")),
+            ("litellm", ("litellm/",)),
+        )
+    ),
 )
 """Asked in order. An agent comes before the SDK that it is built on."""
 
@@ -91,6 +100,11 @@ _SESSION_HEADERS: Final = (
     "x-session-affinity",
 )
 """Where clients put their session's id, in order. An opencode sub-agent belongs to its parent's session."""
+
+_AIDER_MARKS: Final = ("*SEARCH/REPLACE block*", "*file listing* format")
+
+_CODEX_SUB_AGENTS: Final = {"compact": "compaction"}
+"""Sub-agents of Codex that do side traffic, by `x-openai-subagent`."""
 
 _COMPACTION: Final = re.compile(
     r"^\s*Your task is to create a detailed summary of "
@@ -111,7 +125,7 @@ def identify(headers: Mapping[str, str], body: JsonObject, *, path: str = "") ->
         client=client.name,
         session=_session(headers, body),
         agent=_agent(headers, turn),
-        helper=_helper(client, turn, body, path) if client.has_helpers else None,
+        helper=_helper(client, headers, turn, body, path) if client.has_helpers else None,
         keepalive_active=client.keepalive_active,
     )
 
@@ -119,8 +133,19 @@ def identify(headers: Mapping[str, str], body: JsonObject, *, path: str = "") ->
 def _client(headers: Mapping[str, str], body: JsonObject) -> _Client:
     for client in _CLIENTS:
         if any(name in headers and headers[name].lower().startswith(begin) for name, begin in client.marks):
-            return _OMP if client is _CLAUDE_CODE and _is_omp(body) else client
+            if client is _CLAUDE_CODE and _is_omp(body):
+                return _OMP
+            return _AIDER if client.is_library and _is_aider(body) else client
     return _UNKNOWN
+
+
+def _is_aider(body: JsonObject) -> bool:
+    """Aider sends the headers of its library alone, but its prompt names its edit format in its own way."""
+    told = body.get("system")
+    if told is None:
+        told = next((message.get("content") for message in _objects(body.get("messages"))), None)
+    texts = [told] if isinstance(told, str) else [block.get("text") for block in _objects(told)]
+    return any(mark in text for text in texts if isinstance(text, str) for mark in _AIDER_MARKS)
 
 
 def _is_omp(body: JsonObject) -> bool:
@@ -152,19 +177,24 @@ def _agent(headers: Mapping[str, str], turn: JsonObject) -> str:
     if "x-parent-session-id" in headers:
         return _name(headers.get("x-session-id")) or "sub-agent"
     if "x-codex-parent-thread-id" in headers or turn.get("parent_thread_id"):
-        own_name = _name(turn.get("agent_name"))
-        if own_name and own_name != "/root":
-            return own_name
-        return _name(headers.get("thread-id")) or "sub-agent"
-    return "main"
+        # Codex names its agents as a tree below `/root`.
+        own_name = _name(turn.get("agent_name")).removeprefix("/root").strip("/")
+        return own_name or _name(headers.get("thread-id")) or "sub-agent"
+    role = _name(headers.get("x-openai-subagent"))
+    return role if role and role != "collab_spawn" else "main"
 
 
-def _helper(client: _Client, turn: JsonObject, body: JsonObject, path: str) -> str | None:
+def _helper(
+    client: _Client, headers: Mapping[str, str], turn: JsonObject, body: JsonObject, path: str
+) -> str | None:
     if path.rstrip("/").endswith("/count_tokens"):
         return "count_tokens"
     kind = _name(turn.get("request_kind"))
     if kind and kind != "turn":
         return kind
+    side_agent = _CODEX_SUB_AGENTS.get(_name(headers.get("x-openai-subagent")))
+    if side_agent:
+        return side_agent
     if _asks_for_compaction(body) or (client is _CLAUDE_CODE and _COMPACTION.search(_last_user_text(body))):
         return "compaction"
     return None if any(_tools(body)) else "no tools"
@@ -177,14 +207,14 @@ def _asks_for_compaction(body: JsonObject) -> bool:
 
 
 def _tools(body: JsonObject) -> list[JsonObject]:
-    """The tools on offer. Codex puts them into an input item for newer models."""
+    """The tools on offer. Codex puts them into an input item for newer models; `functions` is an old form."""
     inside = [
         tool
         for item in _objects(body.get("input"))
         if item.get("type") == "additional_tools"
         for tool in _objects(item.get("tools"))
     ]
-    return _objects(body.get("tools")) + inside
+    return [*_objects(body.get("tools")), *_objects(body.get("functions")), *inside]
 
 
 def _last_user_text(body: JsonObject) -> str:

@@ -32,6 +32,7 @@ class _Given:
     kind: ItemKind
     anchor: str | None
     alias: str | None
+    choice: int
     pieces: list[str] = field(default_factory=list)
     settled: GivenBlock | None = None
 
@@ -71,6 +72,11 @@ class ClientResponse:
         return tuple(given.block() for given in self._given)
 
     @property
+    def choices(self) -> tuple[int, ...]:
+        """For each given block, which of several answers it belongs to."""
+        return tuple(given.choice for given in self._given)
+
+    @property
     def open_block(self) -> tuple[int, BlockKind] | None:
         return next(iter(self._open.items()), None)
 
@@ -89,7 +95,7 @@ class ClientResponse:
         index = len(self._given)
         item = self._protocol.item_of_block(event.value, "assistant")
         kind = _KINDS.get(event.kind) or item.kind
-        self._given.append(_Given(kind, item.anchor, item.alias))
+        self._given.append(_Given(kind, item.anchor, item.alias, event.choice))
         self._open[index] = event.kind
         self.begun = True
         if event.kind == "tool":
@@ -138,10 +144,10 @@ class ClientResponse:
         self._open.clear()
         return out
 
-    def take(self, value: JsonObject) -> int:
+    def take(self, value: JsonObject, choice: int) -> int:
         """A complete block of an answer that is not streamed: its index."""
         item = self._protocol.item_of_block(value, "assistant")
-        self._given.append(_Given(item.kind, item.anchor, item.alias, settled=_given_block(item)))
+        self._given.append(_Given(item.kind, item.anchor, item.alias, choice, settled=_given_block(item)))
         return len(self._given) - 1
 
     def other(self, event: Other) -> bytes:

@@ -30,12 +30,13 @@ class Endings:
             progress.client.response_id = attempt.response_id
             for position, block in enumerate(attempt.order):
                 if (value := attempt.values.get(position)) is not None:
-                    block.begun, block.client_index = True, progress.client.take(value)
+                    index = progress.client.take(value, block.start.choice)
+                    block.begun, block.client_index = True, index
         blocks = attempt.finished(progress.setup.protocol)
         yield from progress.findings.log(attempt)
         yield from progress.journal.settled("clean", correction=_plain(attempt))
         yield from progress.findings.outcomes(progress.draft)
-        yield progress.save(blocks, now, finished=attempt)
+        yield from progress.save_whole(blocks, attempt, now)
         if attempt.whole_body is None:
             yield from progress.send(progress.client.end(event), now)
             return

@@ -25,9 +25,11 @@ class Findings:
         self._setup = setup
         self._journal = journal
         self.reminders: list[PendingReminder] = []
+        self._choices: dict[str, int] = {}
+        """For the log record of each reminder, which of several answers it is about."""
         self._given_up: list[tuple[Noticed, Attempt]] = []
         """Matches of given-up attempts that are still to be logged."""
-        self._claimed: set[str] = set()
+        self._claimed: set[tuple[int, str]] = set()
         self._broken: set[str] = set()
 
     def broken(self, rules: Iterable[str]) -> None:
@@ -36,9 +38,8 @@ class Findings:
 
     def notice(self, noticed: Noticed, attempt: Attempt) -> None:
         """A match that interrupts nothing."""
-        rule = noticed.found.match.rule.name
-        claims = {one.found.match.rule.name for one in attempt.noticed if one.decision == "remind"}
-        if noticed.decision == "remind" and rule in self._claimed | claims:
+        claims = {_claim(one) for one in attempt.noticed if one.decision == "remind"}
+        if noticed.decision == "remind" and _claim(noticed) in self._claimed | claims:
             noticed = replace(noticed, decision="suppressed", detail="already noticed in this answer")
         attempt.noticed.append(noticed)
 
@@ -72,9 +73,14 @@ class Findings:
             )
             records.append(record)
             if one.decision == "remind":
-                self._claimed.add(record.rule)
+                self._claimed.add(_claim(one))
+                self._choices[record.id] = one.block.start.choice
                 self.reminders.append(PendingReminder(record.rule, injected, record.id))
         return log(records)
+
+    def reminders_of(self, choice: int) -> list[PendingReminder]:
+        """What waits for the echo of one of several answers."""
+        return [one for one in self.reminders if self._choices.get(one.interrupt, 0) == choice]
 
     def outcomes(self, draft: Draft) -> list[UpdateLog]:
         """What came of the reminders that this request carried for earlier responses."""
@@ -97,3 +103,7 @@ class Findings:
                 paths=context.paths,
             )
         )
+
+
+def _claim(noticed: Noticed) -> tuple[int, str]:
+    return noticed.block.start.choice, noticed.found.match.rule.name

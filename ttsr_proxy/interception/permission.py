@@ -37,7 +37,8 @@ class Permission:
     """Judged on the chain of this request alone, so that forks and sub-agents keep their own counts.
 
     `reminding` names the rules whose reminders this very request carries; `formats` are the notations for
-    edits that it tells the model to use in prose.
+    edits that it tells the model to use in prose. `observed` says why matches are only logged,
+    `uninterrupted` why they lead to reminders alone.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Permission:
         reminding: Collection[str],
         observed: str | None,
         formats: frozenset[ProseFormat] = frozenset(),
+        uninterrupted: str | None = None,
     ) -> None:
         self._ruleset = ruleset
         self._families = families
@@ -63,6 +65,7 @@ class Permission:
         """How many responses ago the model was reminded of a rule; zero for this very request."""
         self._observed = observed
         self._formats = formats
+        self._uninterrupted = uninterrupted
         self.barred = ""
         """Why no rule may interrupt this response any more, if that is so."""
 
@@ -110,6 +113,8 @@ class Permission:
             return Verdict("suppressed", f"the model was reminded {when}")
         if not self._ruleset.interrupts(rule, source):
             return _REMIND
+        if self._uninterrupted is not None:
+            return Verdict("remind", self._uninterrupted)
         if self.barred:
             return Verdict("exhausted", self.barred)
         if not self._budget.allows(rule):

@@ -61,6 +61,7 @@ class Progress:
             [one.rule for one in pending],
             observed,
             _edit_formats(setup.request),
+            "several choices are streamed at once" if request.choices > 1 and request.stream else None,
         )
         self.memory = Remembering(setup, self.client, self.draft, self.budget)
         self.journal = Journal(setup, self.id, self.memory.conversation, self.memory.turn)
@@ -114,18 +115,19 @@ class Progress:
             )
         yield Send(data)
 
-    def save(self, blocks: Sequence[ShadowBlock], now: float, *, finished: Attempt | None = None) -> Save:
-        """The final record of this response, whose last attempt gave `blocks`; `finished` if it was whole."""
+    def save(self, blocks: Sequence[ShadowBlock], now: float) -> Save:
+        """The final record of a response that is not whole, whose last attempt gave `blocks`."""
         return Save(
-            self.memory.record(
-                blocks,
-                self.findings.reminders,
-                now=now,
-                final=True,
-                aborted=self.interrupted and finished is None,
-                upstream=finished.response_id if finished is not None else None,
-            )
+            self.memory.record(blocks, self.findings.reminders, now=now, final=True, aborted=self.interrupted)
         )
+
+    def save_whole(self, blocks: Sequence[ShadowBlock], finished: Attempt, now: float) -> Iterator[Save]:
+        """As `save` for a whole response: one record for each choice, since the client goes on with one."""
+        record = self.memory.record(
+            blocks, (), now=now, final=True, aborted=False, upstream=finished.response_id
+        )
+        for choice in sorted(set(self.client.choices)) or [0]:
+            yield Save(self.memory.of_choice(record, choice, self.findings.reminders_of(choice)))
 
     def left_blocks(self) -> list[ShadowBlock]:
         """What the current attempt has left with the client so far."""
@@ -156,10 +158,4 @@ def _edit_formats(request: ApiRequest) -> frozenset[ProseFormat]:
 
 
 def _why_observed(setup: Setup) -> str | None:
-    if setup.requester.observed is not None:
-        return setup.requester.observed
-    if setup.request.observed is not None:
-        return setup.request.observed
-    if setup.request.choices > 1 and setup.request.stream:
-        return "several choices are streamed at once"
-    return None
+    return setup.requester.observed if setup.requester.observed is not None else setup.request.observed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ttsr_proxy.interception.budgets import Budget
 from ttsr_proxy.interception.client import ClientResponse
@@ -98,6 +99,26 @@ class Remembering:
             asked=tuple(map(_shadow, draft.asked)) if lost and setup.request.stored else (),
             without_thinking=draft.without_thinking,
             final=final,
+        )
+
+    def of_choice(
+        self, record: ResponseRecord, choice: int, pending: Sequence[PendingReminder]
+    ) -> ResponseRecord:
+        """The part of a record that is about one of several answers, with what waits for its echo."""
+        kept = [index for index, of in enumerate(self._client.choices) if of == choice]
+        moved = {index: place for place, index in enumerate(kept)}
+        given = tuple(record.given[index] for index in kept)
+        return replace(
+            record,
+            id=record.id if choice == 0 else self._setup.new_id(),
+            anchors=self._anchors(given),
+            given=given,
+            produced=tuple(
+                block if block.given is None else replace(block, given=moved[block.given])
+                for block in record.produced
+                if block.given is None or block.given in moved
+            ),
+            pending=(*record.pending, *pending),
         )
 
     def _anchors(self, given: Sequence[GivenBlock]) -> tuple[str, ...]:

@@ -288,6 +288,7 @@ def test_several_choices_have_blocks_of_their_own() -> None:
         (1, 1),
     ]
     assert blocks(events) == [{"type": "text", "text": "ab"}, {"type": "text", "text": "xy"}]
+    assert [event.stop_reason for event in events if isinstance(event, ResponseEnding)] == ["stop"]
 
 
 def test_without_done_an_answer_that_stopped_is_complete() -> None:

@@ -85,6 +85,7 @@ class _Choice:
     number: int
     prose: _OpenProse | None = None
     calls: list[OpenCall] = field(default_factory=list)
+    stopped: bool = False
 
 
 class ChatReader:
@@ -166,7 +167,10 @@ class ChatReader:
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
             yield from self._end_blocks(state)
-            self._stopped = True
+            self._stopped = state.stopped = True
+            if not all(other.stopped for other in self._choices.values()):
+                # The answer goes on with the other choices.
+                return
             part = chunk.add(choice, extras, finish=reason)
             yield ChunkEnding(b"", reason, _usage(chunk.payload), part=part)
 

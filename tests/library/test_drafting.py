@@ -79,6 +79,14 @@ def test_update_keeps_identity_scenario_and_status(library: UserLibrary, status:
     assert history.read_text() == old.content
 
 
+def test_an_update_without_a_trigger_keeps_the_one_that_is_there_and_says_so(library: UserLibrary) -> None:
+    change, base = draft(library)
+    change.update("http-timeout", text_of("Every request must time out within 5 seconds."))
+    rule = library.commit(change.changes(), base).rules["http-timeout"]
+    assert rule.triggers == TIMEOUT.triggers
+    assert change.operations[0]["warnings"] == ["the trigger of revision 1 is kept; check that it still fits"]
+
+
 def test_replace_gives_a_new_identity_and_archives_the_old(library: UserLibrary) -> None:
     change, base = draft(library)
     change.replace("http-timeout", "http-timeout", text_of("Requests must use the shared client."))

@@ -15,6 +15,7 @@ from typing import Any
 import aiohttp
 import pytest
 from proxy_under_test import Workspace
+from scripted_model import new_rule, plan, scripted_model
 from strict_anthropic import listening
 
 from ttsr_proxy.config import AuthSettings, CompilerSettings, LibrarySettings
@@ -326,6 +327,20 @@ async def test_a_required_model_that_is_not_configured_fails_the_task(start: Sta
     done = await client.compiled(instruction="Never print.")
     assert done["status"] == "failed"
     assert done["error"].startswith("RULE_COMPILE_FAILED: a compiler model is required")
+
+
+async def test_a_configured_model_compiles_and_its_failure_is_the_tasks(start: Start) -> None:
+    async with scripted_model() as server:
+        client = await start(compiler=CompilerSettings(kind="openai", model="m-1", base_url=server.url))
+        server.script(plan(new_rule("Never print.")), "nonsense")
+        done = await client.compiled(instruction="Never print.")
+        assert done["meta"] == {"compiler": "llm", "model": "m-1", "attempts": 1}
+        assert [op["operation"] for op in done["result"]["operations"]] == ["NEW"]
+        done = await client.compiled(instruction="Never log.")
+    assert done["status"] == "failed"
+    assert done["error"].startswith("RULE_COMPILE_FAILED: no usable plan after 3 attempts")
+    _, folders = await client.get("/api/v1/fs/ls", uri=ROOT)
+    assert len(folders["result"]) == 1
 
 
 async def test_request_ids_are_echoed_or_made(client: Client) -> None:

@@ -67,8 +67,14 @@ class Draft:
         return rule
 
     def update(self, atomic_id: str, text: RuleText) -> None:
-        """UPDATE: the next revision of a rule, which keeps its identity, its scenario and its status."""
+        """UPDATE: the next revision of a rule, which keeps its identity, its scenario and its status.
+
+        A text without triggers keeps the rule's: enforcement must not end unnoticed.
+        """
         old = self._rules[atomic_id]
+        warnings = list(text.warnings)
+        if old.triggers and not text.triggers:
+            warnings.append(f"the trigger of revision {old.revision} is kept; check that it still fits")
         self._keep_history(old)
         rule = replace(
             old,
@@ -77,8 +83,8 @@ class Draft:
             constraint=text.constraint,
             applies_when=text.applies_when,
             exception=text.exception,
-            triggers=text.triggers,
-            question=text.question,
+            triggers=text.triggers or old.triggers,
+            question=text.question or old.question,
             origin=text.origin,
             compiler=self._compiler,
             updated_at=self._now,
@@ -88,8 +94,8 @@ class Draft:
             "UPDATE",
             rule,
             previous_revision=old.revision,
-            triggers=text.triggers.kinds,
-            warnings=list(text.warnings),
+            triggers=rule.triggers.kinds,
+            warnings=warnings,
         )
 
     def replace(self, atomic_id: str, slug: str, text: RuleText, scenario: Scenario | None = None) -> None:

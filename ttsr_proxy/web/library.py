@@ -8,7 +8,9 @@ import structlog
 
 from ttsr_proxy.config import Settings
 from ttsr_proxy.errors import TtsrError
-from ttsr_proxy.library.compilation.compiler import DeterministicCompiler
+from ttsr_proxy.library.compilation.by_model import ModelCompiler
+from ttsr_proxy.library.compilation.compiler import Compiler, DeterministicCompiler
+from ttsr_proxy.library.compilation.models import PlanModel, plan_model
 from ttsr_proxy.library.compilation.prover import Prover
 from ttsr_proxy.library.ingestion.addresses import PublicResolver
 from ttsr_proxy.library.ingestion.resources import Resources
@@ -30,6 +32,7 @@ class Library:
     service: LibraryService
     api: LibraryApi
     prover: Prover
+    model: PlanModel | None
     _last: dict[str, tuple[tuple[str, Rule], ...]] = field(default_factory=dict)
     _told: str = ""
 
@@ -40,10 +43,21 @@ class Library:
         uploads = Uploads(root)
         fetcher = Fetcher(PublicResolver()) if sources.allow_urls else None
         prover = Prover()
-        compiler = None if settings.library.compiler.require_model else DeterministicCompiler(prover)
+        model = plan_model(
+            settings.library.compiler,
+            openai=settings.upstreams.openai,
+            anthropic=settings.upstreams.anthropic,
+        )
+        compiler: Compiler | None = None
+        if model is not None:
+            compiler = ModelCompiler(model, prover, settings.library.compiler.max_attempts)
+        elif not settings.library.compiler.require_model:
+            compiler = DeterministicCompiler(prover)
         reader = SourceReader(uploads, Resources(root, sources.resources), fetcher)
         service = LibraryService(root, compiler, reader)
-        return cls(service, LibraryApi(service, uploads, Authenticator.load(settings.library.auth)), prover)
+        return cls(
+            service, LibraryApi(service, uploads, Authenticator.load(settings.library.auth)), prover, model
+        )
 
     async def start(self) -> None:
         """Take up the tasks that an earlier process left."""
@@ -55,6 +69,8 @@ class Library:
     async def close(self) -> None:
         await self.service.close()
         self.prover.close()
+        if self.model is not None:
+            await self.model.close()
 
     async def enforced(self, user: str) -> tuple[tuple[str, Rule], ...]:
         """The user's active rules with triggers; the last that could be read when they now cannot be."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ttsr_proxy.library.compilation.blocks import SourceText
 from ttsr_proxy.library.compilation.candidates import Candidate, Extraction, excerpt
 from ttsr_proxy.library.compilation.commands import Command, read_command
+from ttsr_proxy.library.compilation.nearest import Nearest
 from ttsr_proxy.library.compilation.statements import likeness, normalised, read_statement
 from ttsr_proxy.library.drafting import Draft, RuleText
 from ttsr_proxy.library.model import LibraryRule, Origin, Scenario, Snapshot, Triggers
@@ -105,7 +106,7 @@ class _Matching:
         self._draft = draft
         self._base = base
         self._by_key = {_key(rule): rule.atomic_id for rule in base.rules.values()}
-        self._near = _Nearest(base.rules.values())
+        self._near = Nearest(base.rules.values())
         restated = {candidate.key for candidate in candidates}
         # Rules whose text is gone from the source that they came from, by that source.
         self._open: dict[str, list[LibraryRule]] = defaultdict(list)
@@ -193,24 +194,3 @@ def _text(candidate: Candidate, triggers: Triggers, warnings: tuple[str, ...]) -
 
 def _key(rule: LibraryRule) -> tuple[str, str, str]:
     return normalised(rule.constraint), normalised(rule.applies_when), normalised(rule.exception)
-
-
-class _Nearest:
-    """The rule that shares the most words with a text (Dice coefficient)."""
-
-    def __init__(self, rules: Iterable[LibraryRule]) -> None:
-        self._rules = list(rules)
-        self._sizes: list[int] = []
-        self._having: dict[str, list[int]] = defaultdict(list)
-        for number, rule in enumerate(self._rules):
-            words = set(normalised(rule.constraint).split())
-            self._sizes.append(len(words))
-            for word in words:
-                self._having[word].append(number)
-
-    def find(self, text: str) -> tuple[LibraryRule | None, float]:
-        words = set(normalised(text).split())
-        shared = Counter(number for word in words for number in self._having.get(word, ()))
-        scores = {number: 2 * count / (len(words) + self._sizes[number]) for number, count in shared.items()}
-        best = max(scores, key=lambda number: scores[number], default=None)
-        return (None, 0.0) if best is None else (self._rules[best], scores[best])

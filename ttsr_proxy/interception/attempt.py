@@ -61,6 +61,8 @@ class Attempt:
         self.noticed: list[Noticed] = []
         self.usage: Usage | None = None
         self.ending: ResponseEnding | None = None
+        self.last_words = b""
+        """A retry's stop reason and usage, kept until the terminal event comes; else the proxy ends it."""
         self.model = ""
         self.response_id = ""
         self.heard = False

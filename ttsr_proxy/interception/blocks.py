@@ -69,8 +69,12 @@ class WatchedBlock:
         self.cleared = False
         self.begun = False
         """Its opening event went to the client."""
+        self.abandoned = False
+        """It will never be complete and nothing of it may be shown."""
         self.client_index = -1
         self.received = 0
+        self.overdue = 0
+        """Characters that have to be shown although a match could still reach back into them."""
         self.waiting: list[BlockMatch] = []
         """Matches of which it is not yet known whether they only repeat a reminder."""
         self._pieces: list[str] = []

@@ -80,6 +80,11 @@ class ClientResponse:
     def open_block(self) -> tuple[int, BlockKind] | None:
         return next(iter(self._open.items()), None)
 
+    @property
+    def call_open(self) -> bool:
+        """The client has the beginning of a call, which nothing but its rest can close."""
+        return "tool" in self._open.values()
+
     def given_text(self, index: int) -> str:
         """The text of a given block that is still open."""
         return "".join(self._given[index].pieces)

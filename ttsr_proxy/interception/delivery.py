@@ -40,10 +40,9 @@ class Delivery:
     def __init__(self, client: ClientResponse, hold: HoldSettings, *, first: bool) -> None:
         self._client = client
         self._hold = hold
+        self._first = first
         self._leftover = not first
         self._queue: deque[_Held] = deque()
-        self.held_most = 0
-        """The most characters of one block that were ever held."""
 
     @property
     def holding(self) -> bool:
@@ -52,15 +51,26 @@ class Delivery:
     def push(self, event: ProtocolEvent, block: WatchedBlock | None, now: float) -> None:
         self._queue.append(_Held(event, block, block.received if block is not None else 0, now))
 
+    def judged(self, block: WatchedBlock) -> None:
+        """All text of the block so far was judged: what is more than may be held is overdue.
+
+        Text is overdue by the events behind it, not by when bytes arrive or how much comes at once.
+        """
+        block.overdue = max(block.overdue, block.received - self._hold.max_chars)
+
     def release(self, now: float) -> bytes:
         """The bytes of everything that may go now."""
         if not self._queue:
             return b""
         out = []
-        while self._queue and self._may_go(self._queue[0], now):
-            out.append(self._send(self._queue.popleft()))
-        if self._queue and (block := self._queue[0].block) is not None:
-            self.held_most = max(self.held_most, block.received - block.safe_until)
+        while self._queue:
+            held = self._queue[0]
+            abandoned = held.block is not None and held.block.abandoned
+            if not abandoned and not self._may_go(held, now):
+                break
+            self._queue.popleft()
+            if not abandoned:
+                out.append(self._send(held))
         return b"".join(out)
 
     def cut(self, block: WatchedBlock, at: int, now: float) -> bytes:
@@ -107,13 +117,16 @@ class Delivery:
 
     def _may_go(self, held: _Held, now: float) -> bool:
         block = held.block
-        if block is None or not block.holding or block.cleared:
+        if block is None or block.cleared:
             return True
+        if not block.holding:
+            # The proxy has to close what a failed retry leaves open, and a text block needs text.
+            return self._first or block.kind != "text" or not self._blank(block)
         if block.whole or isinstance(held.event, BlockEnded):
             return False
         firm = block.firm_until
         waited = held.since + self._hold.max_seconds <= now
-        shown = firm if waited else min(firm, max(block.safe_until, block.received - self._hold.max_chars))
+        shown = firm if waited else min(firm, max(block.safe_until, block.overdue))
         if isinstance(held.event, BlockStarted):
             return not self._blank(block) and shown > (block.first_visible or 0)
         return held.end <= shown

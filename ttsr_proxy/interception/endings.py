@@ -38,7 +38,7 @@ class Endings:
         yield from progress.findings.outcomes(progress.draft)
         yield from progress.save_whole(blocks, attempt, now)
         if attempt.whole_body is None:
-            yield from progress.send(progress.client.end(event), now)
+            yield from progress.send(attempt.last_words + progress.client.end(event), now)
             return
         progress.over = progress.client.ended = True
         status, body = attempt.whole_body
@@ -89,11 +89,11 @@ class Endings:
                 protocol = progress.setup.protocol
                 yield reply or Reply(protocol.error_status(error), protocol.error_body(error), JSON)
                 yield self.unfinished(now)
-            case "opened":
+            case "content" if not progress.client.call_open:
+                yield from self._short_end(left, now)
+            case _:
                 yield Send(progress.client.error(error))
                 yield self.unfinished(now)
-            case "content":
-                yield from self._short_end(left, now)
         yield Finish()
 
     def passed_on(self, reply: Reply, now: float) -> Iterator[Action]:
@@ -151,7 +151,9 @@ class Endings:
         progress = self._progress
         usage = progress.usage(None, whole=True)
         yield progress.save(left, now)
-        yield Send(progress.client.finish(progress.setup.protocol.stops.done, usage))
+        stops = progress.setup.protocol.stops
+        reason = stops.tool if progress.client.tool_delivered else stops.done
+        yield Send(progress.client.finish(reason, usage))
 
     def _refusal(self, rule: str) -> Reply:
         return Reply(400, self._progress.setup.protocol.error_body(self._refusal_error(rule)), JSON)

@@ -111,17 +111,14 @@ class Exchange:
         attempt = self._progress.attempt
         if attempt is None:
             return []
-        attempt.inbox.extend(attempt.reader.finish())
-        attempt.closed = "end"
-        return list(self._run(now))
+        return list(self._upstream_over(attempt, "end", now))
 
     def attempt_lost(self, reason: str, now: float) -> list[Action]:
         """The connection to upstream failed, before or within its answer."""
         attempt = self._progress.attempt
         if attempt is None:
             return list(self._failures.unreachable(reason, now))
-        attempt.closed = reason
-        return list(self._run(now))
+        return list(self._upstream_over(attempt, reason, now))
 
     def ast_checked(self, results: Sequence[tuple[AstHit, ...] | None], now: float) -> list[Action]:
         """The answers to `CheckAst`, in its order; None where a job was not done."""
@@ -182,6 +179,15 @@ class Exchange:
             if attempt.closed is not None:
                 yield from self._closed(attempt, now)
 
+    def _upstream_over(self, attempt: Attempt, how: str, now: float) -> Iterator[Action]:
+        rest = attempt.reader.finish()
+        if self._progress.interrupted:
+            # Then the proxy ends the stream, and nothing can follow an event that was cut off.
+            rest = [event for event in rest if not isinstance(event, Other)]
+        attempt.inbox.extend(rest)
+        attempt.closed = how
+        yield from self._run(now)
+
     def _goes_on(self, attempt: Attempt) -> bool:
         return self._progress.current(attempt) and not self._progress.checking
 
@@ -204,6 +210,8 @@ class Exchange:
                 yield from self._watch.end(attempt, event, now)
             case ResponseEnding() | ResponseEnded() | StreamFailed():
                 yield from self._last_word(attempt, event, now)
+            case Other() if attempt.last_words:
+                attempt.last_words += progress.client.other(event)
             case Other():
                 progress.hold(attempt, event, None, now)
 
@@ -212,9 +220,12 @@ class Exchange:
         attempt.ending = event
         if attempt.whole_body is not None:
             return
-        changes = progress.usage(attempt) if attempt.number > 1 else None
         held = attempt.delivery.release(now)
-        yield from progress.send(held + progress.client.ending(event, changes), now)
+        if attempt.number == 1:
+            yield from progress.send(held + progress.client.ending(event, None), now)
+            return
+        yield from progress.send(held, now)
+        attempt.last_words += progress.client.ending(event, progress.usage(attempt))
 
     def _last_word(
         self, attempt: Attempt, event: ResponseEnding | ResponseEnded | StreamFailed, now: float

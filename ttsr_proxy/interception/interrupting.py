@@ -42,11 +42,11 @@ class Interrupter:
         client = progress.client
         rules = frozenset(one.match.rule.name for one in found)
         at = min(one.start for one in found)
-        shown = len(client.given_text(block.client_index)) if block.begun and block.kind != "tool" else 0
         yield AbortAttempt()
         attempt.over = True
         if attempt.whole_body is None:
             yield from progress.send(_cut(attempt, block, at, now) + client.break_off(), now)
+        shown = len(client.given_text(block.client_index)) if block.begun and block.kind != "tool" else 0
         if not progress.interrupted:
             progress.interrupted, progress.last_content = True, now
         progress.budget.charge(rules)
@@ -156,7 +156,7 @@ class Interrupter:
                 outcome="pending",
                 late=violation.late,
                 injected=injected,
-                held_chars=max(attempt.delivery.held_most, block.received - shown),
+                held_chars=block.received - shown,
                 tokens_wasted=0 if number else wasted,
             )
             for number, (one, violation) in enumerate(zip(found, violations, strict=True))

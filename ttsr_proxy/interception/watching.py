@@ -43,14 +43,20 @@ class Watch:
         progress.hold(attempt, event, block, now)
         if found:
             yield from self._judged(attempt, found, block, now)
+        if progress.current(attempt):
+            attempt.delivery.judged(block)
 
     def grow(self, attempt: Attempt, event: BlockDelta, now: float) -> Iterator[Action]:
         """More of a block."""
         block = attempt.blocks.get(event.index)
         found = block.feed(event.text) if block is not None else []
         self._progress.hold(attempt, event, block, now)
-        if block is not None and (found or block.waiting):
+        if block is None:
+            return
+        if found or block.waiting:
             yield from self._judged(attempt, found, block, now)
+        if self._progress.current(attempt):
+            attempt.delivery.judged(block)
 
     def end(self, attempt: Attempt, event: BlockEnded, now: float) -> Iterator[Action]:
         """The block is complete."""
@@ -69,6 +75,12 @@ class Watch:
         """Upstream says no more: what is still open is judged as it is."""
         for block in list(attempt.blocks.values()):
             del attempt.blocks[block.index]
+            # A failed retry is ended by the proxy, which can close neither half a call nor a blank text.
+            block.abandoned = (
+                self._progress.interrupted
+                and not block.begun
+                and (block.kind == "tool" or block.first_visible is None)
+            )
             yield from self._check_whole(attempt, block, now)
             if not self._progress.current(attempt) or self._progress.checking:
                 return

@@ -16,6 +16,10 @@ from click.testing import CliRunner
 from ttsr_proxy.cli import main as command_line
 from ttsr_proxy.config import KEYS, PROJECT_KEYS, Key
 from ttsr_proxy.config.keys import expected
+from ttsr_proxy.rules.discovery import discover
+from ttsr_proxy.rules.model import Rule
+from ttsr_proxy.rules.providers import RuleDirectories
+from ttsr_proxy.rules.shipped import shipped_rules_directory
 from ttsr_proxy.toolcalls.built_in import BUILT_IN
 from ttsr_proxy.toolcalls.family import Family, TextArgument
 from ttsr_proxy.web.app import ENDPOINTS
@@ -120,7 +124,32 @@ def _code(words: Iterable[str]) -> str:
     return ", ".join(f"`{word}`" for word in words)
 
 
+def shipped_rules() -> str:
+    """The table of the rules that come with the product."""
+    nowhere = Path("/nonexistent")
+    found = discover(RuleDirectories(nowhere, nowhere, shipped=shipped_rules_directory())).found
+    lines = ["| rule | catches | looks at | effect |", "| --- | --- | --- | --- |"]
+    for rule in (entry.rule for entry in found):
+        effect = "reminds" if rule.interrupt_mode == "never" else "interrupts"
+        description = (rule.description or "").replace("|", "\\|")
+        lines.append(f"| `{rule.name}` | {description} | {_looks_at(rule)} | {effect} |")
+    return "\n".join(lines) + "\n"
+
+
+def _looks_at(rule: Rule) -> str:
+    """The streams of a rule's scope in words, with the file globs once."""
+    streams = {"text": "answers", "thinking": "thinking", "tool:bash": "commands"}
+    words = [word for token, word in streams.items() if token in (rule.scope or ())]
+    globs = dict.fromkeys(re.findall(r"tool:(?:edit|write)\((.+)\)", "\n".join(rule.scope or ())))
+    if globs:
+        words.append(", ".join(f"`{glob}`" for glob in globs))
+    elif any(token in ("tool:edit", "tool:write") for token in rule.scope or ()):
+        words.append("all files" if "tool:edit" in (rule.scope or ()) else "files written as a whole")
+    return "; ".join(words)
+
+
 PARTS: dict[str, Callable[[], str]] = {
+    "shipped_rules": shipped_rules,
     "settings": settings,
     "project_settings": project_settings,
     "endpoints": endpoints,

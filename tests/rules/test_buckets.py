@@ -104,6 +104,13 @@ def test_shipped_rules_can_be_switched_off_as_a_whole():
     assert (entry.state, entry.reason) == ("inactive", "shipped rules are off (ttsr.builtinRules is false)")
 
 
+def test_a_shipped_rule_never_falls_back_into_the_prompt():
+    rule = Rule("a", condition=["x"], description="d")
+    (entry,) = bucket(found(rule, provider="builtin-defaults"), enabled=False).entries
+    assert (entry.state, entry.bucket) == ("inactive", None)
+    assert "ttsr.enabled" in entry.reason
+
+
 def test_precedence_comes_before_every_switch():
     winner = FoundRule(Rule("a", path="/p/a.md", condition=["x"], enabled=False), "native", 100)
     loser = FoundRule(Rule("a", path="/q/a.md", condition=["x"]), "cline", 40, shadowed_by=winner)

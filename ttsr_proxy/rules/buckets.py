@@ -155,6 +155,8 @@ def _assign(found: FoundRule, accepted: set[str], refused: Mapping[str, str]) ->
     bucket: Bucket | None = None
     if rule.name in accepted:
         bucket = "ttsr"
+    elif found.provider == BUILTIN_DEFAULTS and rule.name in refused:
+        pass  # Nobody asked for a shipped rule in the prompt.
     elif rule.always_apply is True:
         bucket = "always-apply"
     elif rule.description:

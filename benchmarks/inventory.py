@@ -1,0 +1,69 @@
+"""What thousands of rules cost: reading, compiling, looking for changes, and memory.
+
+    python benchmarks/inventory.py [--rules 100,1000,5000]
+
+Each count runs in a process of its own. Rules are of common shapes, one file each. `look again` is what a
+request pays to notice that nothing has changed; memory is what the process has more than before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from matcher import conditions
+
+from ttsr_proxy.rules.discovery import discover
+from ttsr_proxy.rules.providers import RuleDirectories
+from ttsr_proxy.rules.watch import fingerprint_of
+from ttsr_proxy.triggers.ruleset import RuleSet
+
+LOOKS = 20
+
+
+def measure(count: int, directory: Path) -> tuple[float, float, float, float]:
+    """Milliseconds to read, to compile and to look again, and mebibytes."""
+    for number, condition in enumerate(conditions(count, 1)):
+        quoted = condition.replace("'", "''")
+        text = f"---\ndescription: Rule {number}\ncondition: '{quoted}'\nscope: tool:write(*.py)\n---\nNo.\n"
+        (directory / f"rule-{number}.md").write_text(text)
+    places = RuleDirectories(directory, directory, mounted=(directory,), shipped=None)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started = time.perf_counter()
+    discovery = discover(places)
+    read = time.perf_counter()
+    ruleset = RuleSet(found.rule for found in discovery.found)
+    compiled = time.perf_counter()
+    for _ in range(LOOKS):
+        fingerprint_of(places)
+    looked = (time.perf_counter() - compiled) / LOOKS
+    memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    if len(ruleset) != count:
+        raise RuntimeError(f"{count - len(ruleset)} rules were not accepted")
+    return (read - started) * 1e3, (compiled - read) * 1e3, looked * 1e3, memory
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rules", default="100,1000,5000")
+    options = parser.parse_args()
+    print("| rules | read | compile | look again | memory |")
+    print("| ---: | ---: | ---: | ---: | ---: |")
+    for count in map(int, options.rules.split(",")):
+        with (
+            tempfile.TemporaryDirectory() as directory,
+            multiprocessing.get_context("spawn").Pool(1) as pool,
+        ):
+            read, compiled, looked, memory = pool.apply(measure, (count, Path(directory)))
+        cells = f"| {count:,} | {read:,.0f} ms | {compiled:,.0f} ms | {looked:.1f} ms | {memory:,.0f} MiB |"
+        print(cells, flush=True)
+
+
+if __name__ == "__main__":
+    main()

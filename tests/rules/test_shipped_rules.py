@@ -7,7 +7,6 @@ has something in it that looks like a credential.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,10 +36,12 @@ def context(name: str) -> StreamContext:
     return StreamContext("tool", tool, paths, kind=tool)
 
 
-def cases(field: str) -> Iterator[object]:
-    for name, examples in sorted(EXAMPLES.items()):
-        for number, text in enumerate(examples[field]):
-            yield pytest.param(name, text, id=f"{name}-{number}")
+def cases(field: str) -> list[object]:
+    return [
+        pytest.param(name, text, id=f"{name}-{number}")
+        for name, examples in sorted(EXAMPLES.items())
+        for number, text in enumerate(examples[field])
+    ]
 
 
 def test_every_shipped_rule_has_examples() -> None:

@@ -48,6 +48,9 @@ class Client:
     async def compile(self, **body: Any) -> tuple[int, Any]:
         return await self.call("POST", "/api/v1/rules/compile", json=body)
 
+    async def search(self, **body: Any) -> tuple[int, Any]:
+        return await self.call("POST", "/api/v1/rules/search", json=body)
+
     async def task(self, task_id: str) -> dict[str, Any]:
         """The task once it is finished."""
         while True:
@@ -438,3 +441,53 @@ def test_keys_are_demanded_where_they_are_configured(tmp_path: Path) -> None:
         Authenticator.load(AuthSettings(mode="api_key"))
     with pytest.raises(KeyFileError, match="cannot be read"):
         Authenticator.load(AuthSettings(mode="api_key", keys_file=tmp_path / "none"))
+
+
+async def test_a_compiled_rule_is_found_whole(client: Client) -> None:
+    done = await client.compiled(instruction=LICENSE)
+    (operation,) = done["result"]["operations"]
+    status, answer = await client.search(task_context="README says open source; next, inspect LICENSE text.")
+    assert (status, answer["status"]) == (200, "ok")
+    result = answer["result"]
+    (rule,) = result["rules"]
+    assert (rule["atomic_id"], rule["uri"]) == (operation["atomic_id"], operation["uri"])
+    assert rule["content"].endswith(LICENSE + "\n")
+    assert rule["content"].rstrip() in result["rendered"]
+    assert (result["judge"], rule["probability"]) == ("pass", 1.0)
+    await client.compiled(instruction=f"pause {operation['atomic_id']}")
+    _, answer = await client.search(task_context="README says open source")
+    assert (answer["result"]["rules"], answer["result"]["scenario_selection"]) == ([], None)
+    assert answer["result"]["delivery"] == {"complete": True, "rule_count": 0, "rendered_chars": 730}
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ({}, "task_context"),
+        ({"task_context": " \n"}, "task_context"),
+        ({"task_context": "x" * 64_001}, "task_context"),
+        ({"task_context": 5}, "task_context"),
+        ({"task_context": "x", "rule_probability_threshold": True}, "rule_probability_threshold"),
+        ({"task_context": "x", "rule_probability_threshold": 1.01}, "rule_probability_threshold"),
+        ({"task_context": "x", "rule_probability_threshold": -0.01}, "rule_probability_threshold"),
+        ({"task_context": "x", "rule_probability_threshold": "0.5"}, "rule_probability_threshold"),
+        ({"task_context": "x", "limit": 3}, "limit"),
+    ],
+)
+async def test_a_wrong_search_is_refused_with_its_field(
+    client: Client, body: dict[str, Any], name: str
+) -> None:
+    status, answer = await client.search(**body)
+    assert (status, answer["error"]["code"]) == (422, "INVALID_ARGUMENT")
+    (error,) = answer["error"]["details"]["validation_errors"]
+    assert error["loc"] == ["body", name]
+
+
+async def test_a_file_that_cannot_be_read_fails_the_search(client: Client, tmp_path: Path) -> None:
+    done = await client.compiled(instruction=LICENSE)
+    (operation,) = done["result"]["operations"]
+    (file,) = await asyncio.to_thread(lambda: list(tmp_path.rglob(f"{operation['atomic_id']}.md")))
+    file.write_bytes(b"---\natomic_id: [\xff\n---\n")
+    status, answer = await client.search(task_context="anything")
+    assert (status, answer["error"]["code"]) == (500, "PROCESSING_ERROR")
+    assert answer["error"]["details"]["uri"] == operation["uri"]

@@ -16,6 +16,7 @@ from ttsr_proxy.library.ingestion.addresses import PublicResolver
 from ttsr_proxy.library.ingestion.resources import Resources
 from ttsr_proxy.library.ingestion.uploads import Uploads
 from ttsr_proxy.library.ingestion.urls import Fetcher
+from ttsr_proxy.library.retrieval import Searcher
 from ttsr_proxy.library.service import LibraryService
 from ttsr_proxy.library.sources import SourceReader
 from ttsr_proxy.rules.model import Rule
@@ -55,9 +56,9 @@ class Library:
             compiler = DeterministicCompiler(prover)
         reader = SourceReader(uploads, Resources(root, sources.resources), fetcher)
         service = LibraryService(root, compiler, reader)
-        return cls(
-            service, LibraryApi(service, uploads, Authenticator.load(settings.library.auth)), prover, model
-        )
+        searcher = Searcher(settings.library.recall, settings.library.judge, root)
+        api = LibraryApi(service, searcher, uploads, Authenticator.load(settings.library.auth))
+        return cls(service, api, prover, model)
 
     async def start(self) -> None:
         """Take up the tasks that an earlier process left."""
@@ -68,6 +69,7 @@ class Library:
 
     async def close(self) -> None:
         await self.service.close()
+        await self.api.searcher.close()
         self.prover.close()
         if self.model is not None:
             await self.model.close()

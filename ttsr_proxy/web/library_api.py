@@ -12,6 +12,7 @@ from ttsr_proxy.jsontext import JsonObject
 from ttsr_proxy.library.errors import InvalidArgument, NotFound
 from ttsr_proxy.library.ingestion.uploads import MAX_UPLOAD, Uploads
 from ttsr_proxy.library.model import Snapshot
+from ttsr_proxy.library.retrieval import Searcher
 from ttsr_proxy.library.service import LibraryService
 from ttsr_proxy.library.sources import SourceRequest
 from ttsr_proxy.library.uris import CARD, RulesPlace, rules_place
@@ -22,6 +23,7 @@ MAX_TEXT = 64_000
 """Characters of an instruction and of a task context."""
 
 MAX_SOURCES = 16
+DEFAULT_THRESHOLD = 0.65
 MAX_LIMIT = 200
 
 _FORMS = ("resource_uri", "path", "temp_file_id")
@@ -30,6 +32,7 @@ _UPLOAD_MODES = ("local", "shared")
 ENDPOINTS = (
     ("GET", "/health", '`{"status": "ok"}`, for the library\'s clients'),
     ("POST", "/api/v1/rules/compile", "compile constraints into rules, as a background task"),
+    ("POST", "/api/v1/rules/search", "the caller's active rules that are for a task"),
     ("GET", "/api/v1/tasks", "the caller's tasks, newest first"),
     ("GET", "/api/v1/tasks/{id}", "one task"),
     ("POST", "/api/v1/tasks/{id}/cancel", "cancel a task"),
@@ -44,6 +47,7 @@ class LibraryApi:
     """The handlers. The caller's identity decides whose library each is about."""
 
     service: LibraryService
+    searcher: Searcher
     uploads: Uploads
     authenticator: Authenticator
 
@@ -51,6 +55,7 @@ class LibraryApi:
         handlers: Mapping[str, Handler] = {
             "/health": _health,
             "/api/v1/rules/compile": self.compile,
+            "/api/v1/rules/search": self.search,
             "/api/v1/tasks": self.list_tasks,
             "/api/v1/tasks/{id}": self.task,
             "/api/v1/tasks/{id}/cancel": self.cancel,
@@ -73,6 +78,17 @@ class LibraryApi:
         body.done()
         task = await self.service.submit_compile(user, instruction or "", sources)
         return ok(task.to_json(), status=202)
+
+    async def search(self, request: web.Request) -> web.Response:
+        user = self.authenticator.user(request)
+        body = await read_object(request)
+        context = body.text("task_context", longest=MAX_TEXT)
+        if not (context or "").strip():
+            body.refuse("task_context", "must not be blank", "value_error")
+        threshold = body.number("rule_probability_threshold", DEFAULT_THRESHOLD, 0.0, 1.0)
+        body.done()
+        library = await self.service.snapshot(user, fresh=True)
+        return ok(await self.searcher.search(library, context or "", threshold))
 
     async def list_tasks(self, request: web.Request) -> web.Response:
         user = self.authenticator.user(request)

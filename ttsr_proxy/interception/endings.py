@@ -32,11 +32,7 @@ class Endings:
                 if (value := attempt.values.get(position)) is not None:
                     index = progress.client.take(value, block.start.choice)
                     block.begun, block.client_index = True, index
-        blocks = attempt.finished(progress.setup.protocol)
-        yield from progress.findings.log(attempt)
-        yield from progress.journal.settled("clean", correction=_plain(attempt))
-        yield from progress.findings.outcomes(progress.draft)
-        yield from progress.save_whole(blocks, attempt, now)
+        yield from self._whole(attempt, now)
         if attempt.whole_body is None:
             yield from progress.send(attempt.last_words + progress.client.end(event), now)
             return
@@ -120,6 +116,10 @@ class Endings:
         yield AbortAttempt()
         if progress.client.ended:
             return
+        if progress.attempt is not None and progress.attempt.ending is not None:
+            # Chat clients take the reason to stop for the end and do not wait for what follows it.
+            yield from self._whole(progress.attempt, now)
+            return
         left = yield from self._leave("the client left", keeps=bool(progress.client.given))
         yield from progress.journal.settled("undelivered", detail="the client left")
         if progress.client.given:
@@ -132,6 +132,14 @@ class Endings:
         ended = now + progress.setup.wall_offset
         budget = progress.budget
         return LeaveUnfinished(Unfinished(ended, budget.per_rule, budget.total, blocked_by))
+
+    def _whole(self, attempt: Attempt, now: float) -> Iterator[Action]:
+        """The client has the whole answer: log what came of it, and remember it."""
+        progress = self._progress
+        yield from progress.findings.log(attempt)
+        yield from progress.journal.settled("clean", correction=_plain(attempt))
+        yield from progress.findings.outcomes(progress.draft)
+        yield from progress.save_whole(attempt.finished(progress.setup.protocol), attempt, now)
 
     def _leave(self, why: str, *, keeps: bool) -> Generator[Action, None, list[ShadowBlock]]:
         """The current attempt comes to nothing. Logs what it noticed; gives what it left with the client.

@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from chat_chunks import chunk, data
 from coding_agent import EchoStyle
 from proxy_under_test import Workspace
-from strict_anthropic import http_error, text, thinking, tool, turn
+from strict_anthropic import http_error, raw, stall, text, thinking, tool, turn
 from strict_openai_chat import Dialect, StrictChatUpstream
 from ttsr_asserts import assert_clean
 
@@ -172,6 +173,26 @@ async def test_a_reminder_about_prose_waits_for_the_users_next_message(
     next_message = upstream.calls[1].messages[-1]
     assert next_message["content"][0]["text"] == "next"
     assert next_message["content"][1]["text"].startswith("<system-reminder")
+    await proxy.log(("deferred", "clean"))
+
+
+async def test_a_client_that_leaves_at_the_reason_to_stop_has_the_whole_answer(
+    upstream: StrictChatUpstream, workspace: Workspace, start_proxy: StartProxy, new_agent: Any
+) -> None:
+    workspace.rule("no-bad-word", BAD, scope=["text", "tool"], interruptMode="never")
+    proxy = await start_proxy()
+    agent = await new_agent(proxy)
+    upstream.script(turn(text(f"A {BAD}."), raw(data(chunk({}, "stop"))), stall()), turn(text("Sorry.")))
+    agent.add_user({"type": "text", "text": "go"})
+    async with agent.request() as response:
+        got = b""
+        while b'"finish_reason": "stop"' not in got:
+            got += await response.content.readany()
+        response.close()
+    await proxy.log(("deferred", "pending"))
+    agent.messages.append({"role": "assistant", "content": f"A {BAD}."})
+    await agent.say("next")
+    assert "<system-reminder" in upstream.calls[1].messages[-1]["content"]
     await proxy.log(("deferred", "clean"))
 
 

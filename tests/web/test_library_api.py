@@ -14,8 +14,8 @@ from typing import Any
 
 import aiohttp
 import pytest
+from planning_model import new_rule, plan, scripted_model
 from proxy_under_test import Workspace
-from scripted_model import new_rule, plan, scripted_model
 from strict_anthropic import listening
 
 from ttsr_proxy.config import AuthSettings, CompilerSettings, LibrarySettings

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import pytest
 from aiohttp import web
+from planning_model import ScriptedModel, new_rule, operation, plan, scripted_model
 from rule_library import TIMEOUT, add, new_library
-from scripted_model import ScriptedModel, new_rule, operation, plan, scripted_model
 
 from ttsr_proxy.config import CompilerSettings
 from ttsr_proxy.library.compilation.blocks import SourceText

@@ -138,7 +138,7 @@ def test_without_a_match_the_client_gets_upstreams_bytes(said: Any, sizes: Any, 
 
 
 @given(CLEAN_TURNS, st.data(), SIZES, st.booleans())
-@settings(max_examples=120)
+@settings(max_examples=60)
 def test_a_stream_that_is_no_good_passes_as_it_came(said: Any, data: Any, sizes: Any, lost: bool) -> None:
     """Events left out, doubled, moved, cut off, or replaced: upstream's bytes are the client's.
 
@@ -172,7 +172,7 @@ def test_a_stream_that_is_no_good_passes_as_it_came(said: Any, data: Any, sizes:
 
 
 @given(st.lists(TURNS, min_size=1, max_size=3), SIZES, st.sampled_from(["discard", "keep"]), st.booleans())
-@settings(max_examples=80)
+@settings(max_examples=50)
 def test_any_cut_of_the_bytes_gives_the_same_answer_and_the_same_log(
     turns: Any, sizes: Any, context_mode: Any, small_hold: bool
 ) -> None:
@@ -201,7 +201,7 @@ def test_any_cut_of_the_bytes_gives_the_same_answer_and_the_same_log(
 
 
 @given(st.lists(TURNS, min_size=1, max_size=3), SIZES, st.sampled_from(["discard", "keep"]))
-@settings(max_examples=120)
+@settings(max_examples=60)
 def test_every_answer_is_legal_and_shows_no_violation(turns: Any, sizes: Any, context_mode: Any) -> None:
     budget = BudgetSettings(per_rule=9, per_response=20)
     run = run_of(turns, sizes, context_mode=context_mode, budget=budget)
@@ -224,7 +224,7 @@ def test_a_spent_budget_leaves_the_answer_legal(turns: Any, sizes: Any, on_exhau
 
 
 @given(st.lists(TURNS, min_size=1, max_size=3), SIZES, st.integers(0, 2_000), st.booleans())
-@settings(max_examples=80)
+@settings(max_examples=50)
 def test_a_retry_that_is_cut_off_anywhere_leaves_the_answer_legal(
     turns: Any, sizes: Any, length: int, lost: bool
 ) -> None:

@@ -110,15 +110,10 @@ SCENARIOS = {
 }
 
 
-INSPECTED = {"anthropic", "chat"}
-
-
 @pytest.mark.parametrize(("agent", "binary"), available(lambda agent: agent.prose is None))
 @pytest.mark.parametrize("name", SCENARIOS)
 async def test_the_file_is_clean_and_the_next_turn_is_accepted(scene: Scene, name: str) -> None:
     scenario = SCENARIOS[name]
-    if scenario.actions and scene.agent.protocol not in INSPECTED:
-        pytest.skip(f"{scene.agent.protocol} is not inspected yet")
     front = {"scope": ["text", "tool", "thinking"], **(scenario.rule or {})}
     scene.workspace.rule("no-bad-word", BAD, **front)
     path = scene.workspace.project / "hello.py"
@@ -141,25 +136,27 @@ async def test_the_file_is_clean_and_the_next_turn_is_accepted(scene: Scene, nam
     assert tuple(item["action"] for item in items) == scenario.actions
 
 
+FILES = ["tool:write(*.py)", "tool:edit(*.py)"]
 PROSE = {
-    "text at the start": (Say(f"{BAD} is how I start"),),
-    "an edit": (Say("I write it.\n"), BAD_WRITE),
+    "nothing wrong": ((Say("Here it is.\n"), CLEAN_WRITE), FILES),
+    "text at the start": ((Say(f"{BAD} is how I start"),), ["text"]),
+    "an edit": ((Say("I write it.\n"), BAD_WRITE), FILES),
+    "the second of two edits": ((Say("Both.\n"), Write("other.py", "pass\n"), BAD_WRITE), FILES),
 }
 
 
 @pytest.mark.parametrize(("agent", "binary"), available(lambda agent: agent.prose is not None))
-@pytest.mark.parametrize("name", [None, *PROSE])
-async def test_an_edit_in_prose_is_applied_clean(scene: Scene, name: str | None) -> None:
-    if name and scene.agent.protocol not in INSPECTED:
-        pytest.skip(f"{scene.agent.protocol} is not inspected yet")
-    scene.workspace.rule("no-bad-word", BAD, scope=["text", "tool"])
-    good = (Say("Here it is.\n"), CLEAN_WRITE)
-    scene.model.plan = [until_told(PROSE[name], good) if name else good]
+@pytest.mark.parametrize("name", PROSE)
+async def test_an_edit_in_prose_is_applied_clean(scene: Scene, name: str) -> None:
+    first, scope = PROSE[name]
+    scene.workspace.rule("no-bad-word", BAD, scope=scope)
+    scene.model.plan = [until_told(first, (Say("Here it is.\n"), CLEAN_WRITE))]
     run = await scene.run("Create hello.py that prints hello")
     assert run.status == 0, run.output[-3000:]
     assert (scene.workspace.project / "hello.py").read_text() == f"{CLEAN}\n"
+    assert (scene.workspace.project / "other.py").exists() is (name == "the second of two edits")
     assert BAD not in run.output
-    assert len(scene.model.asked) == (2 if name else 1)
+    expected = [] if name == "nothing wrong" else ["interrupted"]
+    assert len(scene.model.asked) == 1 + len(expected)
     assert scene.upstream.refusals == []
-    actions = [item["action"] for item in await scene.proxy.interrupts()]
-    assert actions == (["interrupted"] if name else [])
+    assert [item["action"] for item in await scene.proxy.interrupts()] == expected

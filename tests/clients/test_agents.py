@@ -122,6 +122,7 @@ async def test_the_file_is_clean_and_the_next_turn_is_accepted(scene: Scene, nam
     scene.model.plan = scenario.plan
     run = await scene.run("Create hello.py that prints hello")
     assert run.status == 0, run.output[-3000:]
+    assert scene.trouble(run) == []
     assert path.read_text() == f"{CLEAN}\n"
     assert "FINAL all done." in run.output
     if scenario.actions != ("reminded",):
@@ -131,9 +132,10 @@ async def test_the_file_is_clean_and_the_next_turn_is_accepted(scene: Scene, nam
     run = await scene.run("And now?", resume=True)
     assert run.status == 0, run.output[-3000:]
     assert "Next turn." in run.output
+    assert scene.trouble(run) == []
     assert scene.upstream.refusals == []
     items = await scene.proxy.interrupts()
-    assert tuple(item["action"] for item in items) == scenario.actions
+    assert tuple(item["action"] for item in items) == scenario.actions, items
 
 
 FILES = ["tool:write(*.py)", "tool:edit(*.py)"]
@@ -153,6 +155,7 @@ async def test_an_edit_in_prose_is_applied_clean(scene: Scene, name: str) -> Non
     scene.model.plan = [until_told(first, (Say("Here it is.\n"), CLEAN_WRITE))]
     run = await scene.run("Create hello.py that prints hello")
     assert run.status == 0, run.output[-3000:]
+    assert scene.trouble(run) == []
     assert (scene.workspace.project / "hello.py").read_text() == f"{CLEAN}\n"
     assert (scene.workspace.project / "other.py").exists() is (name == "the second of two edits")
     assert BAD not in run.output

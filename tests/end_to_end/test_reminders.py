@@ -48,6 +48,17 @@ async def test_a_reminder_about_a_call_follows_its_result(
     assert interrupts_in(upstream.calls[2]) == []
 
 
+async def test_a_file_that_a_command_writes_is_one_finding(
+    upstream: StrictUpstream, start_proxy: Any, new_agent: Any
+) -> None:
+    command = f"cat > a.py <<'EOF'\nprint('{BAD}')\nEOF"
+    upstream.script(turn(tool("Bash", {"command": command})))
+    proxy = await start_proxy()
+    agent: Agent = await new_agent(proxy)
+    await agent.say("go")
+    await proxy.log(("reminded", "pending"))
+
+
 async def test_sibling_calls_get_one_reminder_after_all_results(
     upstream: StrictUpstream, start_proxy: Any, new_agent: Any
 ) -> None:

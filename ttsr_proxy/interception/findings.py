@@ -38,6 +38,8 @@ class Findings:
 
     def notice(self, noticed: Noticed, attempt: Attempt) -> None:
         """A match that interrupts nothing."""
+        if any(_is_same(one, noticed) for one in attempt.noticed):
+            return
         claims = {_claim(one) for one in attempt.noticed if one.decision == "remind"}
         if noticed.decision == "remind" and _claim(noticed) in self._claimed | claims:
             noticed = replace(noticed, decision="suppressed", detail="already noticed in this answer")
@@ -107,3 +109,18 @@ class Findings:
 
 def _claim(noticed: Noticed) -> tuple[int, str]:
     return noticed.block.start.choice, noticed.found.match.rule.name
+
+
+def _is_same(one: Noticed, other: Noticed) -> bool:
+    """Whether it is one finding: a file in a patch in a script is read three times, as each of them."""
+    return (
+        one.block is other.block
+        and one.found.view != other.found.view
+        and one.found.match.rule is other.found.match.rule
+        and _matched(one) == _matched(other)
+    )
+
+
+def _matched(noticed: Noticed) -> str:
+    match = noticed.found.match
+    return noticed.found.text[match.start : match.end]

@@ -42,6 +42,8 @@ class Agent:
     prepare: Callable[[Task], Prepared]
     prose: str | None = None
     """Edits are text, in this format."""
+    noise: str | None = None
+    """What lines say that the agent prints as errors with or without a proxy."""
 
 
 def _claude_code(task: Task) -> Prepared:
@@ -207,6 +209,9 @@ def _ai_sdk(protocol: str) -> Callable[[Task], Prepared]:
 
 _COMPATIBLE = _opencode("ttsr", "@ai-sdk/openai-compatible")
 
+_UNKNOWN = "Model metadata for `gpt-5.1-codex` not found"
+_SOCKET = "failed to connect to Responses WebSocket"
+
 AGENTS = (
     Agent("claude-code", "TTSR_CLIENT_CLAUDE_CODE", "anthropic", "claude-opus-5-5", _claude_code),
     Agent("claude-code-4.5", "TTSR_CLIENT_CLAUDE_CODE", "anthropic", "claude-sonnet-4-5", _claude_code),
@@ -219,8 +224,8 @@ AGENTS = (
     Agent("omp", "TTSR_CLIENT_OMP", "responses", "a-model", _omp("openai-responses", "/v1")),
     Agent("codex", "TTSR_CLIENT_CODEX", "responses", "gpt-5.5", _codex_provider),
     Agent("codex-exec", "TTSR_CLIENT_CODEX", "responses", "gpt-5.6-sol", _codex_provider),
-    Agent("codex-shell", "TTSR_CLIENT_CODEX", "responses", "gpt-5.1-codex", _codex_provider),
-    Agent("codex-built-in", "TTSR_CLIENT_CODEX", "responses", "gpt-5.5", _codex_built_in),
+    Agent("codex-shell", "TTSR_CLIENT_CODEX", "responses", "gpt-5.1-codex", _codex_provider, noise=_UNKNOWN),
+    Agent("codex-built-in", "TTSR_CLIENT_CODEX", "responses", "gpt-5.5", _codex_built_in, noise=_SOCKET),
     Agent("ai-sdk", "TTSR_CLIENT_AI_SDK", "anthropic", "claude-opus-5-5", _ai_sdk("anthropic")),
     Agent("ai-sdk", "TTSR_CLIENT_AI_SDK", "chat", "a-model", _ai_sdk("chat")),
     Agent("ai-sdk", "TTSR_CLIENT_AI_SDK", "responses", "gpt-5.1", _ai_sdk("responses")),

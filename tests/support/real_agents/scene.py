@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from strict_anthropic import strict_upstream
 
 from real_agents.agents import AGENTS, Agent, Task
 from real_agents.process import Run, run_agent
+
+_TROUBLE = re.compile(r'\bERROR\b|"type":\s*"error"|"is_error":\s*true|Reconnecting|Retrying|stream error')
 
 
 def available(wanted: Callable[[Agent], bool]) -> list[Any]:
@@ -40,6 +43,15 @@ class Scene:
     upstream: Any
     proxy: Proxy
     _stack: AsyncExitStack
+
+    def trouble(self, run: Run) -> list[str]:
+        """The lines that tell of something that went wrong, mended or not."""
+        noise = self.agent.noise
+        return [
+            line
+            for line in run.output.splitlines()
+            if _TROUBLE.search(line) and not (noise is not None and noise in line)
+        ]
 
     async def run(self, prompt: str, *, resume: bool = False) -> Run:
         """Run the agent, or continue its last session."""

@@ -7,6 +7,7 @@ from typing import IO, Any
 import click
 
 from ttsr_proxy.cli.demo import demo
+from ttsr_proxy.cli.library import library
 from ttsr_proxy.cli.log import log
 from ttsr_proxy.cli.rules import rules
 from ttsr_proxy.cli.run import run
@@ -32,7 +33,7 @@ class _Commands(click.Group):
 
 @click.group(
     cls=_Commands,
-    commands=(serve, run, demo, rules, log),
+    commands=(serve, run, demo, rules, library, log),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(package_name="ttsr-proxy", prog_name="ttsr-proxy")

@@ -4,8 +4,9 @@
 
 Runs a scripted upstream and one proxy per rule count (0, 30, 300) as processes of their own, asks them and
 the upstream in turn, round by round, so that the machine's moods hit all alike, and prints Markdown tables
-of medians. The text holds no violation; every rule watches text, thinking and tool calls. The time to the
-first event is measured for a first question and for a request that carries a conversation of many turns.
+of medians, with the CPU time of the proxy's process for the whole request or event (Linux). The text holds
+no violation; every rule watches text, thinking and tool calls. The time to the first event is measured for a
+first question and for a request that carries a conversation of many turns.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ DIRECT = "direct"
 WORDS = "The function reads the file, splits it into lines and returns them as a list of records. "
 HEADERS = {"content-type": "application/json", "x-api-key": "benchmark", "anthropic-version": "2023-06-01"}
 START_TIMEOUT = 60.0
+PACE = 0.002
+"""Seconds between events that come one at a time."""
+PACED_EVENTS = 50
 
 CONDITIONS = (
     r"\bforbidden_call_{n}\(",
@@ -48,6 +52,10 @@ CONDITIONS = (
 def event(name: str, data: dict[str, object]) -> bytes:
     """One server-sent event of the Messages API."""
     return f"event: {name}\ndata: {json.dumps({'type': name, **data})}\n\n".encode()
+
+
+def text_delta(text: str) -> bytes:
+    return event("content_block_delta", {"index": 0, "delta": {"type": "text_delta", "text": text}})
 
 
 def stream_parts(events: int) -> tuple[bytes, list[bytes]]:
@@ -66,13 +74,7 @@ def stream_parts(events: int) -> tuple[bytes, list[bytes]]:
     block = {"index": 0, "content_block": {"type": "text", "text": ""}}
     opening = event("message_start", {"message": message}) + event("content_block_start", block)
     words = WORDS.split(" ")
-    deltas = [
-        event(
-            "content_block_delta",
-            {"index": 0, "delta": {"type": "text_delta", "text": words[number % len(words)] + " "}},
-        )
-        for number in range(events)
-    ]
+    deltas = [text_delta(words[number % len(words)] + " ") for number in range(events)]
     return opening, deltas
 
 
@@ -99,6 +101,9 @@ def serve_upstream(events: int, pipe: multiprocessing.connection.Connection) -> 
         await response.prepare(request)
         await response.write(opening)
         for delta in deltas[: body["max_tokens"]]:
+            if body.get("paced"):
+                await asyncio.sleep(PACE)
+                delta = text_delta(f"{time.perf_counter_ns()} ")
             await response.write(delta)
         await response.write(ending(body["metadata"]["user_id"]))
         await response.write_eof()
@@ -140,8 +145,24 @@ def write_rules(directory: Path, count: int) -> None:
         (directory / f"rule-{number:03d}.md").write_text(front + "Do it the other way.\n", encoding="utf-8")
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    url: str
+    pid: int | None = None
+    """The proxy's process; none for upstream itself."""
+
+    def cpu(self) -> float:
+        """Seconds of CPU that all its threads have used (Linux: /proc/PID/task/TID/schedstat); else 0."""
+        if self.pid is None:
+            return 0.0
+        used = 0.0
+        for task in Path(f"/proc/{self.pid}/task").glob("*/schedstat"):
+            used += int(task.read_text().split()[0]) / 1e9
+        return used
+
+
 @contextmanager
-def proxy_process(root: Path, upstream: str, count: int) -> Iterator[str]:
+def proxy_process(root: Path, upstream: str, count: int) -> Iterator[Target]:
     """A proxy with so many rules, started as its users start it."""
     base = root / f"proxy-{count}"
     (base / "project" / ".git").mkdir(parents=True)
@@ -165,20 +186,19 @@ def proxy_process(root: Path, upstream: str, count: int) -> Iterator[str]:
         found = re.search(r"http://[\d.]+:\d+", line)
         if found is None:
             raise SystemExit(f"the proxy did not start: {line}{(base / 'log').read_text()}")
-        yield found.group()
+        yield Target(found.group(), process.pid)
     finally:
         process.terminate()
         process.wait(10)
 
 
 @dataclass(slots=True)
-class Samples:
-    first: list[float] = field(default_factory=list)
-    """Seconds from sending a first question to its first event."""
-    long: list[float] = field(default_factory=list)
-    """The same with a long conversation before it."""
-    event: list[float] = field(default_factory=list)
-    """Seconds per event of a whole stream, flat out."""
+class Sample:
+    """One thing measured at one target, in seconds, once for each round or event."""
+
+    wall: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    """Of the proxy's process."""
 
 
 def conversation(turns: int, last_call: str) -> list[dict[str, object]]:
@@ -194,11 +214,11 @@ def conversation(turns: int, last_call: str) -> list[dict[str, object]]:
     return messages
 
 
-def body(messages: list[dict[str, object]], call_id: str, events: int) -> bytes:
+def body(messages: list[dict[str, object]], call_id: str, events: int, *, paced: bool = False) -> bytes:
     """A request whose answer has so many events and ends with this call."""
     wanted = {"model": "claude-opus-5-5", "max_tokens": events, "stream": True}
     question = {"role": "user", "content": f"Go on after {call_id}."}
-    document = {**wanted, "metadata": {"user_id": call_id}, "messages": [*messages, question]}
+    document = {**wanted, "paced": paced, "metadata": {"user_id": call_id}, "messages": [*messages, question]}
     return json.dumps(document).encode()
 
 
@@ -215,32 +235,59 @@ async def ask(session: aiohttp.ClientSession, url: str, data: bytes) -> tuple[fl
     return at_first, time.perf_counter() - started
 
 
-async def measure(targets: dict[str, str], rounds: int, events: int, turns: int) -> dict[str, Samples]:
-    """Every target once per round, in turn; the first round warms up and does not count."""
-    samples = {name: Samples() for name in targets}
+async def delays(session: aiohttp.ClientSession, url: str, data: bytes) -> list[float]:
+    """Seconds that each event of a paced stream was on its way; its text says when it was written."""
+    taken: list[float] = []
+    async with session.post(f"{url}/v1/messages", data=data, headers=HEADERS) as response:
+        async for piece in response.content.iter_any():
+            now = time.perf_counter_ns()
+            taken += [(now - int(sent)) / 1e9 for sent in re.findall(rb'"text": "(\d+) "', piece)]
+    return taken
+
+
+FIRST, LONG, PACED, EVENT = "first", "long", "paced", "event"
+
+Samples = dict[str, dict[str, Sample]]
+
+
+async def measure(targets: dict[str, Target], rounds: int, events: int, turns: int) -> Samples:
+    """By what is measured and target: each once per round, in turn; the first round warms up."""
+    samples: Samples = {what: {name: Sample() for name in targets} for what in (FIRST, LONG, PACED, EVENT)}
     async with aiohttp.ClientSession() as session:
         for number in range(rounds + 1):
-            for name, url in targets.items():
+            for name, target in targets.items():
                 call_id = f"toolu_of_{name}_{number}"
-                first, _ = await ask(session, url, body([], call_id, 1))
-                # The answer that the proxy has just given is the newest of the long conversation.
+                # The answer that the proxy gives first is the newest of the long conversation.
                 before = conversation(turns, call_id)
-                long, _ = await ask(session, url, body(before, f"{call_id}_2", 1))
-                _, whole = await ask(session, url, body([], f"{call_id}_3", events))
-                if number:
-                    samples[name].first.append(first)
-                    samples[name].long.append(long)
-                    samples[name].event.append(whole / events)
+                asked = {
+                    FIRST: body([], call_id, 1),
+                    LONG: body(before, f"{call_id}_2", 1),
+                    PACED: body([], f"{call_id}_3", PACED_EVENTS, paced=True),
+                    EVENT: body([], f"{call_id}_4", events),
+                }
+                for what, data in asked.items():
+                    used = target.cpu()
+                    if what == PACED:
+                        wall, shared = await delays(session, target.url, data), PACED_EVENTS
+                    else:
+                        first, whole = await ask(session, target.url, data)
+                        wall, shared = ([whole / events], events) if what == EVENT else ([first], 1)
+                    if number:
+                        samples[what][name].wall += wall
+                        samples[what][name].cpu.append((target.cpu() - used) / shared)
     return samples
 
 
-def table(title: str, unit: str, scale: float, columns: dict[str, list[float]]) -> str:
+def table(title: str, unit: str, scale: float, columns: dict[str, Sample]) -> str:
     """Medians against asking directly."""
-    lines = [f"| {title} | {unit} | x direct | added, {unit} |", "| --- | ---: | ---: | ---: |"]
-    direct = statistics.median(columns[DIRECT]) * scale
+    lines = [
+        f"| {title} | {unit} | x direct | added, {unit} | CPU, {unit} |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    direct = statistics.median(columns[DIRECT].wall) * scale
     for name, sample in columns.items():
-        median = statistics.median(sample) * scale
-        lines.append(f"| {name} | {median:.2f} | {median / direct:.2f} | {median - direct:.2f} |")
+        median, cpu = statistics.median(sample.wall) * scale, statistics.median(sample.cpu) * scale
+        lines.append(f"| {name} | {median:.2f} | {median / direct:.2f} | {median - direct:.2f} | {cpu:.2f} |")
     return "\n".join(lines)
 
 
@@ -255,7 +302,7 @@ def main() -> None:
     with ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         upstream = stack.enter_context(upstream_process(arguments.events))
-        targets = {DIRECT: upstream}
+        targets = {DIRECT: Target(upstream)}
         for count in RULE_COUNTS:
             targets[f"{count} rules"] = stack.enter_context(proxy_process(root, upstream, count))
         work = measure(targets, arguments.rounds, arguments.events, arguments.turns)
@@ -264,12 +311,10 @@ def main() -> None:
         f"{arguments.rounds} interleaved rounds, {arguments.events} events per stream, "
         f"Python {sys.version.split()[0]}, {os.cpu_count()} cores. Medians.\n"
     )
-    firsts = {name: sample.first for name, sample in samples.items()}
-    longs = {name: sample.long for name, sample in samples.items()}
-    events = {name: sample.event for name, sample in samples.items()}
-    print(table("first event of a first question", "ms", 1e3, firsts), end="\n\n")
-    print(table(f"first event after {arguments.turns} turns", "ms", 1e3, longs), end="\n\n")
-    print(table("per event", "µs", 1e6, events))
+    print(table("first event of a first question", "ms", 1e3, samples[FIRST]), end="\n\n")
+    print(table(f"first event after {arguments.turns} turns", "ms", 1e3, samples[LONG]), end="\n\n")
+    print(table("delay of an event that comes alone", "ms", 1e3, samples[PACED]), end="\n\n")
+    print(table("per event, flat out", "µs", 1e6, samples[EVENT]))
 
 
 if __name__ == "__main__":

@@ -250,3 +250,22 @@ async def test_several_processes_write_one_file_at_once(path: Path) -> None:
     chains = [await store.ancestors("t", f"{owner}-59") for owner in ("a", "b", "c")]
     await store.close()
     assert [len(chain) for chain in chains] == [60, 60, 60]
+
+
+async def test_only_writes_that_must_outlast_the_machine_wait_for_its_disk(path: Path) -> None:
+    database = Database(path, ITEMS)
+
+    def level(connection: sqlite3.Connection) -> int:
+        (number,) = connection.execute("PRAGMA synchronous").fetchone()
+        return int(number)
+
+    def fail(connection: sqlite3.Connection) -> None:
+        raise ZeroDivisionError
+
+    full, normal = 2, 1
+    assert await database.write(level) == full
+    assert await database.write(level, flushed=False) == normal
+    with pytest.raises(ZeroDivisionError):
+        await database.write(fail, flushed=False)
+    assert await database.write(level) == full
+    await database.close()

@@ -96,9 +96,13 @@ class Database:
         """Run `work` in one read transaction: all its queries see the same state."""
         return await asyncio.wrap_future(self.submit_read(work))
 
-    async def write(self, work: Work[T]) -> T:
-        """Run `work` in one write transaction, durable once this returns. `work` may run more than once."""
-        return await asyncio.wrap_future(self._submit(work, "BEGIN IMMEDIATE"))
+    async def write(self, work: Work[T], *, flushed: bool = True) -> T:
+        """Run `work` in one write transaction, durable once this returns. `work` may run more than once.
+
+        Without `flushed` it outlasts the end of this process, but not that of the machine, and nobody
+        waits for the disk.
+        """
+        return await asyncio.wrap_future(self._submit(work, "BEGIN IMMEDIATE", flushed=flushed))
 
     def submit_read(self, work: Work[T]) -> Future[T]:
         """Queue a read now, behind all calls made before; for callers that wait for it later."""
@@ -113,18 +117,18 @@ class Database:
         await asyncio.wrap_future(executor.submit(self._disconnect))
         executor.shutdown(wait=False)
 
-    def _submit(self, work: Work[T], begin: str) -> Future[T]:
+    def _submit(self, work: Work[T], begin: str, *, flushed: bool = True) -> Future[T]:
         if self._closed:
             raise StoreError(f"The state file {self._path} was closed already.")
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, thread_name_prefix=f"sqlite-{self._schema.name}")
-        return self._executor.submit(self._run, work, begin)
+        return self._executor.submit(self._run, work, begin, flushed)
 
-    def _run(self, work: Work[T], begin: str) -> T:
+    def _run(self, work: Work[T], begin: str, flushed: bool) -> T:
         deadline = time.monotonic() + LOCK_SECONDS
         while True:
             try:
-                return self._attempt(work, begin)
+                return self._attempt(work, begin, flushed)
             except sqlite3.Error as error:
                 code = _primary_code(error)
                 if code in _REOPEN_AFTER:
@@ -136,12 +140,19 @@ class Database:
                 advice = _ADVICE.get(code, "this is unexpected; check the file with `sqlite3 FILE .dump`")
                 raise StoreError(f"The state file {self._path} failed ({error}): {advice}.") from error
 
-    def _attempt(self, work: Work[T], begin: str) -> T:
+    def _attempt(self, work: Work[T], begin: str, flushed: bool) -> T:
         connection = self._connection
         if connection is None:
             connection = self._connection = self._connect()
-        with _transaction(connection, begin):
-            return work(connection)
+        if flushed:
+            with _transaction(connection, begin):
+                return work(connection)
+        connection.execute("PRAGMA synchronous=NORMAL")
+        try:
+            with _transaction(connection, begin):
+                return work(connection)
+        finally:
+            connection.execute("PRAGMA synchronous=FULL")
 
     def _connect(self) -> sqlite3.Connection:
         self._create_private()
@@ -150,7 +161,7 @@ class Database:
         )
         try:
             # FULL, not NORMAL: a committed record must outlast a power failure too, since upstream may have
-            # signed over what it holds. The price is one fsync for each commit.
+            # signed over what it holds. The price is one fsync for each commit; see `write`.
             for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
                 connection.execute(f"PRAGMA {pragma}")
             with _transaction(connection, "BEGIN IMMEDIATE"):

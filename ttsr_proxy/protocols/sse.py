@@ -169,8 +169,20 @@ class SseDecoder:
         return parse(raw.removeprefix(_BOM), raw) if first else parse(raw)
 
 
+_COMMON = re.compile(rb"(?:event: ([^\r\n]*)\n)?data: ([^\r\n]*)\n\n")
+"""What model APIs send nearly always; everything else is read line by line."""
+
+
 def parse(block: bytes, raw: bytes | None = None) -> SseEvent:
     """Interpret one complete block; `raw` are its bytes in the stream where they differ from `block`."""
+    if common := _COMMON.fullmatch(block):
+        name, text = common.groups(b"")
+        return SseEvent(
+            event=name.decode(errors="replace"),
+            data=text.decode(errors="replace"),
+            raw=block if raw is None else raw,
+            has_data=True,
+        )
     event = b""
     data: list[bytes] = []
     last_id: str | None = None

@@ -102,10 +102,16 @@ class SqliteConversationStore:
         return self._secret
 
     async def save(self, record: ResponseRecord) -> None:
-        """Insert the record, or replace an unfinal one of the same id; a final one stays as it is."""
+        """Insert the record, or replace an unfinal one of the same id; a final one stays as it is.
+
+        A record without anything hidden is not flushed to the disk: no conversation breaks without it.
+        """
         body = record_to_json(record)
         now = self._clock()
-        await self._database.write(lambda connection: _save(connection, record, body, now))
+        await self._database.write(
+            lambda connection: _save(connection, record, body, now),
+            flushed=record.hidden or bool(record.pending),
+        )
 
     async def find(self, tenant: str, anchors: Sequence[str]) -> dict[str, tuple[ResponseRecord, ...]]:
         """Records by anchor, oldest first, at most 32 for each; anchors without a record are left out."""

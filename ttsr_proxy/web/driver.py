@@ -9,6 +9,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import structlog
 from aiohttp import web
@@ -37,6 +38,10 @@ from ttsr_proxy.web.stores import Stores
 from ttsr_proxy.web.upstream import MAX_ERROR_BYTES, UpstreamAnswer, UpstreamClient, UpstreamLost
 
 _log = structlog.get_logger()
+
+
+Happened: TypeAlias = Callable[[float], list[Action]]
+"""Tells the exchange what has happened, given the time, and returns what it wants done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,7 @@ class Driver:
         self._actions: deque[Action] = deque()
         self._answer: UpstreamAnswer | None = None
         self._response: web.StreamResponse | None = None
-        self._pending: asyncio.Task[Callable[[float], list[Action]]] | None = None
+        self._pending: asyncio.Task[Happened] | None = None
         self._left_unfinished = False
         self._finished = False
 
@@ -123,23 +128,32 @@ class Driver:
 
     async def _wait(self) -> None:
         """The next thing that happens: upstream speaks, or the exchange's time has come."""
-        assert self._pending is not None
         deadline = self._exchange.deadline
-        timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
-        done, _ = await asyncio.wait({self._pending}, timeout=timeout)
+        within = None if deadline is None else max(0.0, deadline - time.monotonic())
+        happened = await (self._next_piece(within) if self._pending is None else self._answered(within))
         now = time.monotonic()
+        self._actions.extend(self._exchange.tick(now) if happened is None else happened(now))
+
+    async def _answered(self, within: float | None) -> Happened | None:
+        assert self._pending is not None
+        done, _ = await asyncio.wait({self._pending}, timeout=within)
         if not done:
-            self._actions.extend(self._exchange.tick(now))
-            return
+            return None
         happened = self._pending.result()
         self._pending = None
-        self._actions.extend(happened(now))
+        return happened
+
+    async def _next_piece(self, within: float | None) -> Happened | None:
+        assert self._answer is not None
+        try:
+            async with asyncio.timeout(within):
+                return await self._read(self._answer)
+        except TimeoutError:
+            return None
 
     async def _act(self) -> None:
         while self._actions:
             await self._do(self._actions.popleft())
-        if self._pending is None and not self._finished and self._answer is not None:
-            self._pending = asyncio.create_task(self._read(self._answer))
 
     async def _do(self, action: Action) -> None:
         match action:
@@ -179,7 +193,7 @@ class Driver:
 
     # Upstream.
 
-    async def _call(self, body: bytes, delay: float) -> Callable[[float], list[Action]]:
+    async def _call(self, body: bytes, delay: float) -> Happened:
         if delay:
             await asyncio.sleep(delay)
         target, exchange = self._target, self._exchange
@@ -214,7 +228,7 @@ class Driver:
             reason = str(lost)
             return lambda now: exchange.attempt_lost(reason, now)
 
-    async def _read(self, answer: UpstreamAnswer) -> Callable[[float], list[Action]]:
+    async def _read(self, answer: UpstreamAnswer) -> Happened:
         exchange = self._exchange
         try:
             piece = await answer.read_piece()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 from collections.abc import Callable
 
@@ -53,6 +54,9 @@ async def _serve(settings: Settings, ready: Callable[[str], None] | None) -> Non
         url = await listen(runner, settings.host, settings.port)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
+        # The rules and modules that stay are left out of garbage collection, whose pauses delay streams.
+        gc.collect()
+        gc.freeze()
         if ready is not None:
             ready(url)
         await stop.wait()

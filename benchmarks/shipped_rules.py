@@ -82,6 +82,12 @@ def judge(root: Path, paths: Sequence[Path]) -> Counts:
     return hits, reached, lines, found
 
 
+def project_of(directory: Path) -> Path:
+    """The directory that is the project: archives put all into one directory of their own."""
+    entries = list(directory.iterdir())
+    return project_of(entries[0]) if len(entries) == 1 and entries[0].is_dir() else directory
+
+
 def jobs_of(root: Path) -> Iterator[list[Path]]:
     """The files of a directory in batches."""
     files = [path for path in files_of([root], honour_gitignore=False) if isinstance(path, Path)]
@@ -112,7 +118,8 @@ def main() -> None:
         return
     hits, reached, lines, found = Counter[str](), Counter[str](), 0, list[tuple[str, str, str]]()
     with ProcessPoolExecutor(options.jobs) as pool:
-        answers = [pool.submit(judge, root, batch) for root in options.directories for batch in jobs_of(root)]
+        roots = map(project_of, options.directories)
+        answers = [pool.submit(judge, root, batch) for root in roots for batch in jobs_of(root)]
         for answer in answers:
             own_hits, own_reached, own_lines, own_found = answer.result()
             hits += own_hits

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from ttsr_proxy.cli import main
+from ttsr_proxy.cli import main, terminal
 
 NO_EVAL = r"""---
 description: Parse input, never evaluate it
@@ -127,6 +127,23 @@ def test_the_table_names_every_rule_its_file_and_why_it_is_inactive(run: Run) ->
     assert "TODO" not in lines["gated"]
     assert "in src/**" in lines["gated"]
     assert "does not compile" in lines["broken"]
+
+
+def test_nothing_of_a_long_path_is_cut_off(run: Run, tmp_path: Path) -> None:
+    mounted = tmp_path / ("deep-" * 20) / ("er-" * 20)
+    mounted.mkdir(parents=True)
+    (mounted / "extra.md").write_text(GATED)
+    arguments = ["list", "--rules", str(mounted)]
+    assert "…" not in run(*arguments).stdout
+
+
+def test_a_narrow_terminal_shows_each_rule_in_lines_of_its_own(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal, "_PIPE_COLUMNS", 80)
+    lines = run("list").stdout.splitlines()
+    first = lines.index("no-eval  ttsr  native  tool-only* 3x*  once")
+    assert lines[first + 1 : first + 3] == ["    text; write: *.py", "    .omp/rules/no-eval.md"]
 
 
 def test_a_disabled_rule_that_does_not_exist_is_a_problem(run: Run, project: Path) -> None:

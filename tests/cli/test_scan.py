@@ -201,3 +201,100 @@ def test_names_that_are_no_plain_uris_are_escaped(run: Run, project: Path) -> No
     (project / "src/a b#c.py").write_text("eval(1)")
     results = json.loads(run("--sarif", "src/a b#c.py").stdout)["runs"][0]["results"]
     assert results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "src/a%20b%23c.py"
+
+
+OBJECTS: dict[str, tuple[set[str], dict[str, str]]] = {
+    "log": ({"version", "runs"}, {"$schema": "uri", "version": "string", "runs": "run[]"}),
+    "run": (
+        {"tool"},
+        {
+            "tool": "tool",
+            "columnKind": "string",
+            "originalUriBaseIds": "bases",
+            "invocations": "invocation[]",
+            "results": "result[]",
+        },
+    ),
+    "tool": ({"driver"}, {"driver": "driver"}),
+    "driver": ({"name"}, {"name": "string", "version": "string", "rules": "descriptor[]"}),
+    "descriptor": (
+        {"id"},
+        {
+            "id": "string",
+            "shortDescription": "message",
+            "help": "message",
+            "defaultConfiguration": "configuration",
+            "properties": "any",
+        },
+    ),
+    "configuration": (set(), {"level": "level"}),
+    "message": ({"text"}, {"text": "string", "markdown": "string"}),
+    "bases": ({"PROJECTROOT"}, {"PROJECTROOT": "artifact"}),
+    "artifact": ({"uri"}, {"uri": "uri", "uriBaseId": "string"}),
+    "invocation": (
+        {"executionSuccessful"},
+        {"executionSuccessful": "any", "toolExecutionNotifications": "notification[]"},
+    ),
+    "notification": ({"message"}, {"level": "level", "message": "message", "locations": "location[]"}),
+    "result": (
+        {"message"},
+        {
+            "ruleId": "string",
+            "ruleIndex": "offset",
+            "level": "level",
+            "message": "message",
+            "locations": "location[]",
+            "partialFingerprints": "any",
+        },
+    ),
+    "location": (set(), {"physicalLocation": "physical"}),
+    "physical": ({"artifactLocation"}, {"artifactLocation": "artifact", "region": "region"}),
+    "region": (
+        set(),
+        {
+            "startLine": "line",
+            "startColumn": "line",
+            "endLine": "line",
+            "endColumn": "line",
+            "charOffset": "offset",
+            "charLength": "offset",
+            "snippet": "message",
+        },
+    ),
+}
+"""The part of SARIF 2.1.0 (OASIS standard, section 3) that is written: required and allowed properties."""
+
+
+def conforms(value: Any, kind: str) -> None:
+    """Check a value against the table."""
+    if kind.endswith("[]"):
+        assert isinstance(value, list)
+        for item in value:
+            conforms(item, kind.removesuffix("[]"))
+    elif kind in OBJECTS:
+        required, allowed = OBJECTS[kind]
+        assert required <= value.keys() <= allowed.keys()
+        for name, inner in value.items():
+            conforms(inner, allowed[name])
+    elif kind == "line":
+        assert isinstance(value, int)
+        assert value >= 1
+    elif kind == "offset":
+        assert isinstance(value, int)
+        assert value >= 0
+    elif kind == "level":
+        assert value in ("none", "note", "warning", "error")
+    elif kind == "uri":
+        assert isinstance(value, str)
+        assert not set(value) & set(' "<>\\^`{|}')
+    elif kind == "string":
+        assert isinstance(value, str)
+        assert value
+
+
+def test_sarif_has_the_properties_of_the_standard_and_no_others(run: Run, project: Path) -> None:
+    (project / "src/a {b}|c.py").write_text("eval(1)")
+    (project / "src/blob.py").write_bytes(b"\0")
+    log = json.loads(run("--sarif").stdout)
+    conforms(log, "log")
+    assert len(log["runs"][0]["results"]) == 4

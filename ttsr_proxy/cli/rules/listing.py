@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -14,6 +15,10 @@ from ttsr_proxy.cli.rules.found import check_names, json_option, rules_of
 from ttsr_proxy.cli.terminal import cell, console, printable
 from ttsr_proxy.rules.buckets import Entry
 from ttsr_proxy.triggers.inventory import ProjectRules
+
+_COLUMNS = ("rule", "bucket", "provider", "watches", "interrupts", "repeats", "file", "note")
+_TABLE_COLUMNS = 150
+"""A terminal with fewer shows each rule as some lines of its own."""
 
 _BUCKET_STYLES = {"ttsr": "green", "always-apply": "cyan", "rulebook": "blue", None: "dim"}
 
@@ -42,14 +47,18 @@ def list_rules(
         }
         click.echo(jsontext.encode(listed))
         return
-    table = Table(
-        *("rule", "bucket", "provider", "watches", "interrupts", "repeats", "file", "note"),
-        box=None,
-        pad_edge=False,
-    )
-    for entry in found.inventory.entries:
-        table.add_row(*_row(found, entry))
-    console().print(table)
+    out = console()
+    rows = [_row(found, entry) for entry in found.inventory.entries]
+    if out.width < _TABLE_COLUMNS:
+        for row in rows:
+            _print_block(out, row)
+    else:
+        table = Table(box=None, pad_edge=False)
+        for name in _COLUMNS:
+            table.add_column(name, overflow="fold")
+        for row in rows:
+            table.add_row(*row)
+        out.print(table)
     for problem in problems:
         click.echo(f"{printable(problem.path)}: {printable(problem.message)}", err=True)
 
@@ -105,6 +114,14 @@ def _row(found: ProjectRules, entry: Entry) -> tuple[Text, ...]:
         cell(found.shown_path(entry.rule)),
         cell("; ".join(note for note in notes if note), "yellow" if entry.bucket else "dim"),
     )
+
+
+def _print_block(out: Console, row: tuple[Text, ...]) -> None:
+    name, bucket, provider, watches, interrupts, repeats, file, note = row
+    out.print(Text("  ").join(part for part in (name, bucket, provider, interrupts, repeats) if part))
+    for part in (watches, file, note):
+        if part:
+            out.print(Text.assemble("    ", part), soft_wrap=True)
 
 
 def _watches(found: ProjectRules, entry: Entry) -> str:

@@ -43,7 +43,8 @@ def check_own_words(subject: Subject) -> Iterator[Finding]:
     if subject.compiled is None or not subject.watches_prose:
         return
     source = StreamContext("text" if subject.compiled.scope.text else "thinking")
-    found = occurrences(RuleSet([subject.rule]), subject.rule.reminder_text, source).matches
+    matches = occurrences(RuleSet([subject.rule]), subject.rule.reminder_text, source).matches
+    found = [match for match in matches if match.start < match.end]
     if found:
         quoted = subject.rule.reminder_text[found[0].start : found[0].end]
         shown = quoted if len(quoted) <= 60 else quoted[:59] + "…"

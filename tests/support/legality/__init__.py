@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable
 from typing import Protocol
 
-from coding_agent import Answer, IllegalStream, StreamReader
+from coding_agent import Answer, ChatStreamReader, IllegalStream, ResponsesStreamReader, StreamReader
 
 __all__ = ["READERS", "ClientReader", "IllegalStream", "everything_in", "read_legally"]
 
@@ -26,7 +26,11 @@ class ClientReader(Protocol):
         """The response is over; raises IllegalStream if it may not be over here."""
 
 
-READERS: dict[str, Callable[[Answer], ClientReader]] = {"anthropic": StreamReader}
+READERS: dict[str, Callable[[Answer], ClientReader]] = {
+    "anthropic": StreamReader,
+    "openai-chat": ChatStreamReader,
+    "openai-responses": ResponsesStreamReader,
+}
 """By the name of the protocol."""
 
 

@@ -13,6 +13,7 @@ PATCH = (
 )
 PATCHED = [View(("src/a.ts",), "const a = 1", "edit"), View(("README.md",), "note: any", "edit")]
 
+KEYS = "tools, kind, path, text, patch, searchReplace, command"
 BLOCKS = "<<<<<<< SEARCH\no\n=======\nn\n>>>>>>> REPLACE\n\n<<<<<<< SEARCH\no\n=======\n>>>>>>> REPLACE\n"
 
 CALLS = [
@@ -215,15 +216,51 @@ def test_a_configured_family_without_text_sees_every_string_but_its_paths():
     )
 
 
+def test_texts_of_a_configured_family_are_read_as_it_says():
+    table = FAMILIES.with_custom(
+        [
+            {
+                "tools": "revise",
+                "kind": "edit",
+                "path": "name",
+                "patch": "diff",
+                "searchReplace": ["blocks[]"],
+            },
+            {"tools": "launch", "kind": "bash", "command": "line"},
+        ]
+    )
+
+    assert views_of_call("revise", {"diff": PATCH}, table) == tuple(PATCHED)
+    assert views_of_call("revise", {"name": "a.ts", "blocks": [BLOCKS]}, table) == (
+        View(("a.ts",), "n", "edit"),
+        View(("a.ts",), "", "edit"),
+    )
+    assert views_of_call("launch", {"line": "echo x > a.ts"}, table) == (
+        View((), "echo x > a.ts", "bash"),
+        View(("a.ts",), "x\n", "write"),
+    )
+    assert table.family_of("launch").kinds == {"bash", "edit", "write"}
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("x", r"toolFamilies\[1\]: expected a mapping with tools, kind, path, text, got 'x'"),
-        ({"tool": "x"}, r"toolFamilies\[1\]\.tool: unknown key; allowed are tools, kind, path, text"),
+        (
+            "x",
+            rf"toolFamilies\[1\]: expected a mapping with {KEYS}, got 'x'",
+        ),
+        (
+            {"tool": "x"},
+            rf"toolFamilies\[1\]\.tool: unknown key; allowed are {KEYS}",
+        ),
         ({"kind": "edit"}, r"toolFamilies\[1\]\.tools: expected at least one tool name"),
         ({"tools": [], "kind": "edit"}, r"toolFamilies\[1\]\.tools: expected at least one"),
         ({"tools": [3], "kind": "edit"}, r"toolFamilies\[1\]\.tools: expected a list of strings"),
         ({"tools": 3, "kind": "edit"}, r"toolFamilies\[1\]\.tools: expected a list of strings"),
+        (
+            {"tools": ["x"], "kind": "k", "command": [3]},
+            r"toolFamilies\[1\]\.command: expected a list of strings",
+        ),
         ({"tools": ["x"]}, r"toolFamilies\[1\]\.kind: expected a name such as 'edit' or 'write', got None"),
         ({"tools": ["x"], "kind": 3}, r"toolFamilies\[1\]\.kind: .*got 3"),
         (

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ttsr_proxy.toolcalls import FamilyTable, ToolCallReader, View, ViewDelta
 from ttsr_proxy.toolcalls.javascript import payloads_of
-from ttsr_proxy.toolcalls.syntax import MAX_NESTING, MAX_SOURCE, Payload
+from ttsr_proxy.toolcalls.syntax import MAX_NESTING, MAX_SIGNS, MAX_SOURCE, Payload
 
 PATCH = "*** Begin Patch\n*** Update File: a.ts\n+x"
 LINES = ",".join(map(json.dumps, PATCH.splitlines()))
@@ -63,10 +63,21 @@ def test_literals_have_the_text_that_the_script_would_see(literal, text):
         "const a = b; const b = a; tools.apply_patch(a)",
         "tools.apply_patch('x'" + "(" * (MAX_NESTING + 1),
         "tools.apply_patch('x') //" + " " * MAX_SOURCE,
+        "tools.apply_patch('x');" + "f(a);" * MAX_SIGNS,
+        "tools.apply_patch('x');" + "''" * (MAX_SIGNS + 1),
+        "tools.apply_patch('x');`" + "${a}" * (MAX_SIGNS + 1) + "`",
     ],
 )
 def test_nothing_is_found_where_no_text_is_given_to_a_tool(script):
     assert payloads_of(script) == ()
+
+
+def test_code_in_the_literals_of_a_script_does_not_count_against_the_bounds():
+    patch = "*** Add File: a.ts\n" + "+f((a) | b);\n" * MAX_SIGNS
+
+    for literal in (json.dumps(patch), f"`{patch}`"):
+        (payload,) = payloads_of(f"tools.apply_patch({literal})")
+        assert payload.text == patch
 
 
 def test_constants_that_double_each_other_stay_small():

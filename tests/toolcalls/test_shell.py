@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ttsr_proxy.toolcalls.shell import MAX_DEPTH, payloads_of
-from ttsr_proxy.toolcalls.syntax import MAX_NESTING, MAX_PIPES, MAX_SOURCE, Payload
+from ttsr_proxy.toolcalls.syntax import MAX_NESTING, MAX_SIGNS, MAX_SOURCE, Payload
 
 WRITES = [
     ("cat > a.ts <<EOF\nx\nEOF", ["a.ts"], "x\n"),
@@ -122,15 +122,29 @@ def test_patches_are_taken_from_the_input_of_the_programs_that_apply_them(start)
 @pytest.mark.parametrize(
     "command",
     [
-        "echo x > a.ts" + "|a" * (MAX_PIPES + 1),
+        "echo x > a.ts" + "|a" * (MAX_SIGNS + 1),
         "echo x > a.ts;" + "(" * (MAX_NESTING + 1),
         "echo x > a.ts #" + "x" * MAX_SOURCE,
         "a=(" * 50_000 + "> a.ts",
     ],
-    ids=["pipes", "brackets", "length", "arrays"],
+    ids=["signs", "brackets", "length", "arrays"],
 )
 def test_nothing_is_looked_for_in_commands_beyond_the_bounds(command):
     assert payloads_of(command) == ()
+
+
+def test_code_that_a_command_quotes_does_not_count_against_the_bounds():
+    code = "call((a) | b);\n" * MAX_SIGNS
+
+    for command in (f"cat > a.ts <<'EOF'\n{code}EOF\n", f"printf %s '{code}' > a.ts"):
+        (payload,) = payloads_of(command)
+        assert payload.text == code
+
+
+def test_a_directory_that_grows_with_every_step_stays_short():
+    (payload,) = payloads_of("cd abcdefg\n" * 2500 + "echo x > a.ts")
+
+    assert len(payload.paths[0]) < 5000
 
 
 def test_one_text_for_very_many_files_stays_small():

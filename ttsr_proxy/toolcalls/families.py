@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from ttsr_proxy.toolcalls.arguments import ArgumentPattern, wildcard
 from ttsr_proxy.toolcalls.built_in import BUILT_IN, UNKNOWN
 from ttsr_proxy.toolcalls.family import EVERY_STRING, Family, TextArgument
+from ttsr_proxy.toolcalls.syntax import Form
 
 
 class ToolFamilyError(ValueError):
@@ -34,9 +35,9 @@ class FamilyTable:
     def with_custom(self, rows: Sequence[Mapping[str, object]]) -> FamilyTable:
         """This table with rows of the configuration before its own.
 
-        A row has `tools` and `kind`, and may have `path` and `text` (lists of argument patterns; without
-        `text`, every string counts). Raises ToolFamilyError, which names the row, the key and what is
-        allowed.
+        A row has `tools` and `kind`, and may have `path` and, by how they are read, `text`, `patch`,
+        `searchReplace` and `command` (lists of argument patterns; without any of these four, every string
+        counts). Raises ToolFamilyError, which names the row, the key and what is allowed.
         """
         custom = tuple(_custom_family(number, row) for number, row in enumerate(rows))
         return FamilyTable(custom + self.families)
@@ -51,7 +52,15 @@ class FamilyTable:
         return UNKNOWN
 
 
-_KEYS = ("tools", "kind", "path", "text")
+_FORMS: dict[str, Form] = {
+    "text": "text",
+    "patch": "patch",
+    "searchReplace": "search-replace",
+    "command": "shell",
+}
+"""Keys of a row that hold text arguments, and how such a text is read."""
+
+_KEYS = ("tools", "kind", "path", *_FORMS)
 
 
 def _custom_family(number: int, row: Mapping[str, object]) -> Family:
@@ -67,15 +76,17 @@ def _custom_family(number: int, row: Mapping[str, object]) -> Family:
     kind = row.get("kind")
     if not isinstance(kind, str) or not kind.strip():
         raise ToolFamilyError(f"{where}.kind: expected a name such as 'edit' or 'write', got {kind!r}")
-    texts = _strings(row, "text", where) if "text" in row else [EVERY_STRING]
+    texts = tuple(
+        TextArgument(None if text == EVERY_STRING else _pattern(text, f"{where}.{key}"), form)
+        for key, form in _FORMS.items()
+        for text in _strings(row, key, where)
+    )
     return Family(
         name=where,
         tools=tuple(tools),
         kind=kind.strip().lower(),
         paths=tuple(_pattern(text, f"{where}.path") for text in _strings(row, "path", where)),
-        texts=tuple(
-            TextArgument(None if text == EVERY_STRING else _pattern(text, f"{where}.text")) for text in texts
-        ),
+        texts=texts if any(key in row for key in _FORMS) else (TextArgument(None),),
     )
 
 

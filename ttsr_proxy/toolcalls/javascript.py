@@ -32,6 +32,7 @@ _TOOLS: Final[dict[str, tuple[str, Form, frozenset[str]]]] = {
 _ESCAPE: Final = re.compile(
     r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,6})\}|(\r\n|.))", re.DOTALL
 )
+_LITERAL_PARTS: Final = frozenset({"string_fragment", "escape_sequence"})
 _NAMED: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
 _SURROGATES: Final = re.compile("[\ud800-\udfff]+")
 
@@ -64,7 +65,9 @@ def _walk(root: SgNode) -> list[SgNode]:
     while waiting:
         node = waiting.pop()
         found.append(node)
-        waiting.extend(reversed(node.children()))
+        # A long string has thousands of escape sequences as its children.
+        if node.kind() != "string":
+            waiting.extend(reversed(node.children()))
     return found
 
 
@@ -178,13 +181,13 @@ class _Texts:
 
 
 def _literal(node: SgNode, *, is_raw: bool) -> str:
-    pieces = (
-        child.text() if is_raw or child.kind() != "escape_sequence" else _ESCAPE.sub(_unescaped, child.text())
-        for child in node.children()
-        if child.kind() in ("string_fragment", "escape_sequence")
-    )
-    text = "".join(pieces)
-    return _SURROGATES.sub(_paired, text)
+    whole = node.text()
+    if "${" in whole:
+        parts = (child for child in node.children() if child.kind() in _LITERAL_PARTS)
+        text = "".join(map(SgNode.text, parts))
+    else:
+        text = whole[1:-1]
+    return text if is_raw else _SURROGATES.sub(_paired, _ESCAPE.sub(_unescaped, text))
 
 
 def _unescaped(escape: re.Match[str]) -> str:

@@ -15,10 +15,13 @@ from typing import Final
 from ast_grep_py import SgNode
 
 from ttsr_proxy.toolcalls.sed import added_by_sed
-from ttsr_proxy.toolcalls.syntax import MAX_PATHS, Payload, Payloads, parse
+from ttsr_proxy.toolcalls.syntax import HEREDOC, MAX_PATHS, Payload, Payloads, parse
 
 MAX_DEPTH: Final = 150
 """Constructs within each other (lists, groups, `bash -c`) that are entered."""
+
+MAX_PATH: Final = 4096
+"""Characters of a directory that `cd` leads to; of a longer one the end counts."""
 
 _WRITES_FILES: Final = re.compile(r">|\btee\b|\bsed\b|\bperl\b|patch|\bgit\b")
 _OUTPUT: Final = frozenset({">", ">>", ">|", "&>", "&>>"})
@@ -30,7 +33,6 @@ _QUOTED_ESCAPE: Final = re.compile(r'\\([\\"$`])|\\\n')
 _HEREDOC_ESCAPE: Final = re.compile(r"\\([\\$`])|\\\n")
 _ANSI_ESCAPE: Final = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
 _NAMED: Final = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b"}
-_HEREDOC: Final = re.compile(r"<<-?[ \t]*[\"'\\]?([A-Za-z_][A-Za-z0-9_]*)")
 _LEADING_TABS: Final = re.compile(r"^\t+", re.MULTILINE)
 _CONVERSION: Final = re.compile(r"%(%|[-+ #0-9.*]*[a-zA-Z])")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
@@ -152,7 +154,7 @@ class _Reader:
 
     def _cd(self, arguments: Sequence[str], stdin: str | None) -> str | None:
         if len(arguments) == 1 and not arguments[0].startswith("-"):
-            self._directory = self._located(arguments[0])
+            self._directory = self._located(arguments[0])[-MAX_PATH:]
         return None
 
     def _cat(self, arguments: Sequence[str], stdin: str | None) -> str | None:
@@ -264,7 +266,7 @@ _ACTIONS: Final[dict[str, _Action]] = {
 
 def _with_heredoc_ends(command: str) -> str:
     """A here-document that the command does not end, ended: the shell takes all that is left for its text."""
-    words = _HEREDOC.findall(command)
+    words = HEREDOC.findall(command)
     if words and words[-1] not in map(str.strip, command.splitlines()):
         return f"{command}\n{words[-1]}\n"
     return command

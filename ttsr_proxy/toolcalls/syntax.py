@@ -1,7 +1,7 @@
 """Source text that a tool call runs, parsed: shell commands and scripts.
 
 ast-grep brings tree-sitter's grammars. A parse blocks the interpreter, so its size and shape are bounded
-here: the grammars take quadratic time for long pipelines and deeply nested brackets.
+here: the grammars take quadratic time for some constructs, such as long pipelines and deeply nested brackets.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ MAX_SOURCE = 256 * 1024
 MAX_NESTING = 200
 """Brackets within each other."""
 
-MAX_PIPES = 1000
-"""Pipe signs in one source text, wherever they stand."""
+MAX_SIGNS = 3000
+"""Signs of one source text that mean something to its language: brackets, operators, for a shell line ends.
+
+Text in here-documents and literals does not count; a literal is one sign."""
 
 MAX_PAYLOADS = 1000
 """Payloads of one source text."""
@@ -30,6 +32,15 @@ MAX_PAYLOADS = 1000
 MAX_PATHS = 100
 """Paths of one payload."""
 
+HEREDOC = re.compile(r"<<-?[ \t]*[\"'\\]?([A-Za-z_][A-Za-z0-9_]*)")
+"""The start of a here-document, with the word that ends it."""
+
+_SIGN = re.compile(r"[^\w\s./,:%+-]|\n")
+_SCRIPT_SIGN = re.compile(r"[^\w\s]")
+_QUOTED = re.compile(r"'[^']*'")
+_LITERAL = re.compile(
+    r""" "(?:[^"\\\n]|\\.)*+" | '(?:[^'\\\n]|\\.)*+' | `(?:[^`\\]|\\.)*+` """, re.VERBOSE | re.DOTALL
+)
 _BRACKET = re.compile(r"[(\[{]|[)\]}]")
 
 
@@ -62,7 +73,9 @@ class Payloads:
 
 def parse(source: str, language: Literal["bash", "javascript"]) -> SgNode | None:
     """The root of the syntax tree; None for what is beyond the bounds. Wrong syntax has a tree, too."""
-    if len(source) > MAX_SOURCE or source.count("|") > MAX_PIPES or _nesting(source) > MAX_NESTING:
+    if len(source) > MAX_SOURCE or _nesting(source) > MAX_NESTING:
+        return None
+    if (_command_signs if language == "bash" else _script_signs)(source) > MAX_SIGNS:
         return None
     try:
         return SgRoot(source, language).root()
@@ -70,6 +83,23 @@ def parse(source: str, language: Literal["bash", "javascript"]) -> SgNode | None
         raise
     except BaseException:  # ast-grep's panics are of no importable type: no tree, as for what is too long.
         return None
+
+
+def _command_signs(command: str) -> int:
+    code: list[str] = []
+    until = ""
+    for line in command.split("\n"):
+        if until:
+            until = "" if line.strip() == until else until
+            continue
+        code.append(line)
+        starts = HEREDOC.findall(line)
+        until = starts[-1] if starts else ""
+    return len(_SIGN.findall(_QUOTED.sub("'", "\n".join(code))))
+
+
+def _script_signs(script: str) -> int:
+    return len(_SCRIPT_SIGN.findall(_LITERAL.sub("$", script))) + script.count("${")
 
 
 def _nesting(source: str) -> int:

@@ -26,7 +26,8 @@ _TYPES = {
     *_OUTPUTS.values(),
 }
 _PARTS = {"assistant": {"output_text", "refusal"}}
-_MADE = {"message", "reasoning", "web_search_call", *_OUTPUTS}
+_NAMED = {"message", *_OUTPUTS}
+_MADE = {"reasoning", "web_search_call", *_NAMED}
 
 
 @dataclass(slots=True)
@@ -135,7 +136,7 @@ def _check_known(item: Item, body: dict[str, Any], kept: Kept) -> None:
         own = encrypted(str(item_id)) if item_id else content
         if content is not None and (not str(content).startswith(ENCRYPTED) or content != own):
             raise Refused(f"The encrypted content for item {item_id} could not be verified.")
-    elif kind in _MADE and item_id and body.get("store", True) and item_id not in kept.items:
+    elif kind in _NAMED and item_id and body.get("store", True) and item_id not in kept.items:
         raise Refused(f"Item with id '{item_id}' not found.")
 
 

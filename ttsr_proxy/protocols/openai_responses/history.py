@@ -247,17 +247,21 @@ def salvage(values: Sequence[JsonObject], cut: Collection[int]) -> list[JsonObje
     """The items of an answer that upstream never finished, as a request may carry them; None for none.
 
     Upstream does not know them by their ids. Reasoning counts only with its encrypted content, and only
-    with the whole item that followed it; `cut` are the positions of items that are not whole.
+    with the whole item that followed it; `cut` are the positions of items that are not whole. The work of a
+    hosted tool has no form without its id, by which upstream would ask for the reasoning that led to it.
+    Reasoning in several items stays or goes together.
     """
     kept: list[JsonObject | None] = []
-    followed = False
-    for at in range(len(values) - 1, -1, -1):
-        value = values[at]
+    thoughts: list[JsonObject] = []
+    for at, value in enumerate(values):
         if item_type(value) == "reasoning":
-            kept.append(value if followed and text_of(value, "encrypted_content") else None)
+            thoughts.append(value)
             continue
-        followed = at not in cut
-        named = item_type(value) != "message" and not is_call(value)
-        kept.append(value if named else nameless(value))
-    kept.reverse()
-    return kept
+        stay = at not in cut and all(text_of(thought, "encrypted_content") for thought in thoughts)
+        kept.extend(thought if stay else None for thought in thoughts)
+        if item_type(value) in ("message", "text") or is_call(value):
+            kept.append(nameless(value))
+        else:
+            kept.append(value if stay else None)
+        thoughts.clear()
+    return [*kept, *(None for _ in thoughts)]

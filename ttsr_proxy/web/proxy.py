@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import structlog
@@ -251,21 +252,29 @@ async def _pass(
             stream if body is None else body,
         )
     except UpstreamLost as lost:
-        error = ANTHROPIC.error_object(502, str(lost))
-        return web.Response(status=502, body=ANTHROPIC.error_body(error), content_type="application/json")
+        spoken = OPENAI_CHAT if _is_openai(route.path, headers) else ANTHROPIC
+        error = spoken.error_object(502, str(lost))
+        return web.Response(status=502, body=spoken.error_body(error), content_type="application/json")
     return await relay(request, answer)
 
 
 def _upstream_url(parts: Parts, route: _Route, headers: dict[str, str]) -> str:
     upstreams = parts.settings.upstreams
-    path = route.path.rstrip("/")
-    openai = path.endswith(_OPENAI_PATHS) or (
+    base = upstreams.openai if _is_openai(route.path, headers) else upstreams.anthropic
+    return join_upstream(base, route.path_qs)
+
+
+def _is_openai(path: str, headers: Mapping[str, str]) -> bool:
+    """Whether a request is for OpenAI's API; paths below `/openai/` are Azure's."""
+    path = path.rstrip("/")
+    if path.endswith(_OPENAI_PATHS) or path.startswith("/openai/"):
+        return True
+    return (
         "authorization" in headers
         and "anthropic-version" not in headers
         and path.startswith("/v1")
         and not path.endswith((*ANTHROPIC.paths, *ANTHROPIC.counting_paths))
     )
-    return join_upstream(upstreams.openai if openai else upstreams.anthropic, route.path_qs)
 
 
 async def _decoded(body: bytes, headers: dict[str, str]) -> bytes:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
 import pytest
 from proxy_under_test import Workspace
-from strict_anthropic import http_error, ping, stall, stream_error, text, thinking, tool, turn
+from strict_anthropic import http_error, listening, ping, stall, stream_error, text, thinking, tool, turn
 from strict_openai_chat import Dialect, StrictChatUpstream
 from ttsr_asserts import assert_clean
 
-from ttsr_proxy.config import BudgetSettings
+from ttsr_proxy.config import BudgetSettings, Upstreams
+from ttsr_proxy.web.app import create_app
+from ttsr_proxy.web.server import make_runner
 
 BAD = "BADWORD"
 CLEAN_WRITE = {"file_path": "a.py", "content": "print('fine')\n"}
@@ -419,3 +422,30 @@ async def test_an_embedding_is_not_looked_at(upstream: StrictChatUpstream, start
     ):
         assert response.status == 404
     assert upstream.received[0].body == {"input": BAD}
+
+
+async def test_everything_below_azures_paths_goes_to_the_upstream_of_openai(
+    workspace: Workspace, upstream: StrictChatUpstream
+) -> None:
+    settings = replace(
+        workspace.settings("http://127.0.0.1:9"),
+        upstreams=Upstreams(anthropic="http://127.0.0.1:9", openai=upstream.url),
+    )
+    async with (
+        listening(make_runner(create_app(settings), drain_seconds=0.1)) as url,
+        aiohttp.ClientSession(headers={"api-key": "k"}) as session,
+    ):
+        await session.get(f"{url}/openai/models?api-version=2025-01-01")
+    assert [received.path for received in upstream.received] == ["/openai/models"]
+
+
+async def test_other_traffic_for_an_upstream_that_is_not_there_fails_in_the_words_of_openai(
+    start_proxy: Any,
+) -> None:
+    proxy = await start_proxy("http://127.0.0.1:9")
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"{proxy.url}/v1/embeddings", json={"input": "x"}) as response,
+    ):
+        assert response.status == 502
+        assert (await response.json())["error"]["type"] == "server_error"

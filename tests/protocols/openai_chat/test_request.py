@@ -134,6 +134,7 @@ def test_no_history_is_changed_or_breaks_anything(messages: list[Any]) -> None:
         history.chain_text(item)
         history.keep_marks(item.value, item.value)
     written(request, history.append_reminder(request.items, "note"))
+    written(request, [*request.items, item_of_block({"type": "text", "text": "more"}, "assistant")])
 
 
 def test_what_a_request_asks_for() -> None:

@@ -6,9 +6,13 @@ some give no ids, some repeat id and name in every piece.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
-from ttsr_proxy.jsontext import JsonObject, JsonValue, decode_object, encode
+from ttsr_proxy.jsontext import JsonObject, JsonValue, encode
+
+_STRUCTURE = re.compile(r'\\.?|["{}\[\]]', re.DOTALL)
+"""What tells where a JSON value ends: brackets, quotes, and escapes, which hide a quote."""
 
 _ARGUMENTS = {"function": "arguments", "custom": "input", "function_call": "arguments"}
 """The kinds of call, by the field that holds name and input, and where in it the input is."""
@@ -98,11 +102,38 @@ class OpenCall:
     block: int
     first: CallPiece
     pieces: list[str] = field(default_factory=list)
+    _scanned: int = 0
+    """How many of the pieces were looked at; each is looked at once, however often `complete` is asked."""
+    _depth: int = 0
+    _in_string: bool = False
+    _escape: bool = False
+    """The last piece looked at ended with a backslash."""
+    _opened: bool = False
 
     @property
     def complete(self) -> bool:
-        """Its arguments are a JSON object. Plain text has no end of its own."""
-        return self.first.form != "custom" and decode_object("".join(self.pieces)) is not None
+        """Its arguments are a whole JSON object, by their brackets. Plain text has no end of its own."""
+        if self.first.form == "custom":
+            return False
+        for piece in self.pieces[self._scanned :]:
+            self._scan(piece)
+        self._scanned = len(self.pieces)
+        return self._opened and self._depth == 0
+
+    def _scan(self, piece: str) -> None:
+        start = 1 if self._escape and piece else 0
+        self._escape = self._escape and not piece
+        for mark in _STRUCTURE.finditer(piece, start):
+            match mark[0]:
+                case '"':
+                    self._in_string = not self._in_string
+                case "{" | "[" if not self._in_string:
+                    self._depth += 1
+                    self._opened = True
+                case "}" | "]" if not self._in_string:
+                    self._depth -= 1
+                case "\\":
+                    self._escape = True
 
     @property
     def value(self) -> JsonObject:

@@ -39,7 +39,8 @@ def _read(value: JsonObject) -> tuple[ItemKind, str, str | None]:
     prose = _PROSE.get(name) if isinstance(name, str) else None
     if prose is not None:
         return prose, reasoning_text(value) if name == "reasoning" else part_text(value), None
-    if value.get("role") in RESULT_ROLES:
+    role = value.get("role")
+    if isinstance(role, str) and role in RESULT_ROLES:
         return "tool_result", canonical(without_cache_marks(value)), None
     call = calls.call_of(value)
     if call is None:

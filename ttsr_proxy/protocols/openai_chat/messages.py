@@ -13,7 +13,7 @@ from ttsr_proxy.jsontext import JsonObject, JsonValue
 from ttsr_proxy.protocols.history import HistoryItem, Role
 from ttsr_proxy.protocols.openai_chat.calls import call_of, call_pieces
 from ttsr_proxy.protocols.openai_chat.history import RESULT_ROLES
-from ttsr_proxy.protocols.openai_chat.prose import REASONING_FIELDS, REASONING_TEXTS, part_text, text_part
+from ttsr_proxy.protocols.openai_chat.prose import REASONING_FIELDS, part_text, text_part
 
 ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
 
@@ -143,15 +143,19 @@ def _assistant(values: Sequence[JsonObject], base: JsonObject) -> JsonObject | N
     # Servers differ in whether they take reasoning back; the client knows what its server wants.
     for name in REASONING_FIELDS:
         if base.get(name) and (said := [value[name] for value in thinking if value.get(name)]):
-            message[name] = (
-                "".join(said) if name in REASONING_TEXTS else [part for one in said for part in one]
-            )
+            message[name] = _joined(said)
     for call in calls:
         if "function_call" in call:
             message["function_call"] = call["function_call"]
         else:
             message.setdefault("tool_calls", []).append(call)
     return message if content or calls else None
+
+
+def _joined(said: list[JsonValue]) -> JsonValue:
+    if all(isinstance(one, str) for one in said):
+        return "".join(said)
+    return [part for one in said for part in one] if all(isinstance(one, list) for one in said) else said[0]
 
 
 def _assistant_content(

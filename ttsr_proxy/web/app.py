@@ -11,7 +11,7 @@ from aiohttp import web
 from ttsr_proxy.config import Settings
 from ttsr_proxy.toolcalls.families import FamilyTable
 from ttsr_proxy.triggers.inventory import ProjectCatalog
-from ttsr_proxy.web import library_api, log_api, proxy
+from ttsr_proxy.web import library_api, library_mcp, log_api, proxy
 from ttsr_proxy.web.ast_worker import AstWorker
 from ttsr_proxy.web.guard import own_endpoints_only_for
 from ttsr_proxy.web.keys import PARTS, Parts, Project
@@ -32,6 +32,7 @@ ENDPOINTS = (
     ("GET", "/ttsr/api/interrupts", "the interrupt log, as pages or as a live feed"),
     ("GET", "/ttsr/api/interrupts/{id}", "one record of the interrupt log"),
     *library_api.ENDPOINTS,
+    library_mcp.ENDPOINT,
 )
 """The proxy's own endpoints. Every other path goes upstream."""
 
@@ -87,6 +88,7 @@ def create_app(settings: Settings) -> web.Application:
     app.router.add_get("/ttsr/api/interrupts", log_api.interrupts)
     app.router.add_get("/ttsr/api/interrupts/{id}", log_api.interrupt)
     library.api.add_routes(app.router)
+    library.mcp.add_routes(app.router)
     app.router.add_route("*", "/{path:.*}", proxy.handle)
     return app
 

@@ -22,6 +22,7 @@ from ttsr_proxy.library.sources import SourceReader
 from ttsr_proxy.rules.model import Rule
 from ttsr_proxy.web.library_api import LibraryApi
 from ttsr_proxy.web.library_auth import Authenticator
+from ttsr_proxy.web.library_mcp import LibraryMcp
 
 _log = structlog.get_logger()
 
@@ -32,6 +33,7 @@ class Library:
 
     service: LibraryService
     api: LibraryApi
+    mcp: LibraryMcp
     prover: Prover
     model: PlanModel | None
     _last: dict[str, tuple[tuple[str, Rule], ...]] = field(default_factory=dict)
@@ -57,8 +59,9 @@ class Library:
         reader = SourceReader(uploads, Resources(root, sources.resources), fetcher)
         service = LibraryService(root, compiler, reader)
         searcher = Searcher(settings.library.recall, settings.library.judge, root)
-        api = LibraryApi(service, searcher, uploads, Authenticator.load(settings.library.auth))
-        return cls(service, api, prover, model)
+        authenticator = Authenticator.load(settings.library.auth)
+        api = LibraryApi(service, searcher, uploads, authenticator)
+        return cls(service, api, LibraryMcp(service, searcher, authenticator), prover, model)
 
     async def start(self) -> None:
         """Take up the tasks that an earlier process left."""
@@ -68,6 +71,7 @@ class Library:
             _log.error("library_failed", doing="start", error=str(error))
 
     async def close(self) -> None:
+        await self.mcp.close()
         await self.service.close()
         await self.api.searcher.close()
         self.prover.close()

@@ -29,13 +29,14 @@ STATUS = {
     "RESOURCE_EXHAUSTED": 429,
     "PROCESSING_ERROR": 500,
     "INTERNAL": 500,
+    "UNIMPLEMENTED": 501,
     "UNAVAILABLE": 503,
 }
 """The HTTP status of each error code (the reference's "API conventions")."""
 
 RETRY_AFTER_SECONDS = 10
 
-Handler: TypeAlias = Callable[[web.Request], Awaitable[web.Response]]
+Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:/-]{1,128}")
 _RULES_PREFIX = "/api/v1/rules/"
@@ -51,7 +52,8 @@ def ok(result: Any, *, status: int = 200) -> web.Response:
 def enveloped(handler: Handler) -> Handler:
     """The handler with errors in the API's envelope and the request's id in the answer."""
 
-    async def handle(request: web.Request) -> web.Response:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        response: web.StreamResponse
         try:
             response = await handler(request)
         except LibraryError as error:
@@ -66,6 +68,8 @@ def enveloped(handler: Handler) -> Handler:
             # The boundary of the API: a client must get its envelope whatever happened.
             _log.exception("library_request_failed", path=request.path)
             response = failure(request, "INTERNAL", "Internal server error")
+        if response.prepared:
+            return response
         sent = request.headers.get("x-request-id", "")
         response.headers["X-Request-ID"] = sent if _REQUEST_ID.fullmatch(sent) else str(uuid.uuid4())
         return response

@@ -203,3 +203,19 @@ def test_very_long_lines_and_answers_are_read_in_small_pieces():
 
     (view,) = reader.views()
     assert view.text == "line\n" * 20_000
+
+
+@pytest.mark.parametrize("cut", range(1, 40))
+def test_a_second_tag_on_a_line_does_not_let_go_of_the_first(cut):
+    text = "Now <write_to_file><write_to_file>a.ts\n</write_to_file>"
+
+    assert read({"xml"}, text[:cut], text[cut:]) == read({"xml"}, text)
+
+
+def test_an_angle_bracket_that_is_no_tag_holds_nothing():
+    reader = ProseEditReader({"xml"}, FAMILIES)
+
+    reader.feed("if a < b and <writ")
+    assert reader.safe_until == len("if a < b and ")
+    reader.feed("ing>")
+    assert reader.safe_until == len("if a < b and <writing>")

@@ -56,6 +56,10 @@ _NAME: Final = re.compile(r"\S*[./\\]\S*[^\s.!?,;:]|[A-Za-z]*file|LICENSE|README
 """A name without a dot or a slash is one only if it is well known."""
 
 
+def _may_become_tag(text: str) -> bool:
+    return any(f"<{name}>".startswith(text) for name in _ELEMENTS)
+
+
 def formats_told(texts: Iterable[str]) -> frozenset[ProseFormat]:
     """The notations for edits that these prompts tell."""
     told = [*texts]
@@ -98,7 +102,9 @@ class ProseEditReader:
         self._received = 0
         self._line_start = 0
         self._tag_start = -1
-        """Where the last `<` of the line that is still open stands."""
+        """Where the line that is still open has its first tag, or what may become one; -1 for nowhere."""
+        self._tag_text: str | None = ""
+        """What may become a tag; None once the open line has one."""
         self._edit: Edit | None = None
         self._views_before = 0
         """How many views there were when the open edit began."""
@@ -158,12 +164,23 @@ class ProseEditReader:
         for line in self._lines.feed(text):
             self._take(line)
         self._received += len(text)
-        if "\n" in text:
-            self._tag_start = -1
-        tag = text.rfind("<", text.rfind("\n") + 1)
-        if tag >= 0:
-            self._tag_start = self._received - len(text) + tag
+        self._watch_tags(text)
         return self._views.take()
+
+    def _watch_tags(self, text: str) -> None:
+        _, line_end, rest = text.rpartition("\n")
+        if line_end:
+            self._tag_start, self._tag_text = -1, ""
+        if self._tag_text is None:
+            return
+        text = self._tag_text + rest
+        start = self._received - len(text)
+        if tag := _TAG.search(text):
+            self._tag_start, self._tag_text = start + tag.start(), None
+            return
+        last = text.rfind("<")
+        self._tag_text = text[last:] if last >= 0 and _may_become_tag(text[last:]) else ""
+        self._tag_start = start + last if self._tag_text else -1
 
     def finish(self) -> tuple[ViewDelta, ...]:
         """The prose ends here; an edit that is not complete has what has come of it."""

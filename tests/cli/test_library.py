@@ -121,3 +121,19 @@ def test_a_proxy_that_does_not_run_is_told(place: Path, command: str) -> None:
     done = run(command, "Something must be.", "--url", "http://127.0.0.1:9", state=False)
     assert done.exit_code == 2
     assert "UNAVAILABLE: http://127.0.0.1:9 cannot be reached" in done.stderr
+
+
+def test_rules_with_triggers_are_listed_among_all_rules_while_active(library: UserLibrary) -> None:
+    def listed() -> dict[str, dict[str, Any]]:
+        environment = {"TTSR_LIBRARY_ROOT": "state/library"}
+        done = CliRunner().invoke(main, ["rules", "list", "--json"], env=environment)
+        assert done.exit_code == 0, done.stderr
+        return {rule["name"]: rule for rule in json.loads(done.stdout)["rules"]}
+
+    rule = listed()["http-timeout"]
+    assert (rule["provider"], rule["bucket"]) == ("library", "ttsr")
+    assert rule["path"] == "viking://user/default/memories/rules/outbound-http/http-timeout.md"
+    run("pause", "http-timeout")
+    assert "http-timeout" not in listed()
+    (library.folder / "outbound-http/broken.md").write_bytes(b"\xff")
+    assert "http-timeout" not in listed()

@@ -106,3 +106,14 @@ async def test_proxied_traffic_never_compiles_and_needs_no_library(
     agent: Agent = await new_agent(await start_proxy())
     await agent.say("Compile these rules: Every request must set a timeout.")
     assert not (workspace.state.parent / "library").exists()
+
+
+async def test_a_rule_without_a_trigger_stays_out_of_the_prompt_and_the_stream(
+    upstream: StrictUpstream, start_proxy: Any, new_agent: Any
+) -> None:
+    proxy = await start_proxy()
+    await compile_rules(proxy, f"Never say {BAD} in an answer.")
+    upstream.otherwise(lambda body: turn(text(f"{BAD}!")))
+    agent: Agent = await new_agent(proxy)
+    assert (await agent.say("go")).text == f"{BAD}!"
+    assert f"Never say {BAD}" not in json.dumps(upstream.calls[-1].body)

@@ -20,7 +20,7 @@ from ttsr_proxy.cli.terminal import cell, console, printable
 from ttsr_proxy.client import SyncHTTPClient
 from ttsr_proxy.config import Settings
 from ttsr_proxy.errors import TtsrError
-from ttsr_proxy.library.compilation.compiler import now
+from ttsr_proxy.library.clock import now
 from ttsr_proxy.library.drafting import Draft
 from ttsr_proxy.library.errors import NotFound
 from ttsr_proxy.library.model import LibraryRule, Snapshot

@@ -12,8 +12,9 @@ from pathlib import Path
 from ttsr_proxy.jsontext import JsonObject, decode_object, encode
 from ttsr_proxy.library.compilation.blocks import MAX_BATCHES, SourceText
 from ttsr_proxy.library.compilation.compiler import Compiled, Compiler
+from ttsr_proxy.library.enforcement import enforced_rules
 from ttsr_proxy.library.errors import CompileFailed, LibraryBusy, LibraryError
-from ttsr_proxy.library.model import LibraryRule, Snapshot
+from ttsr_proxy.library.model import Snapshot
 from ttsr_proxy.library.sources import SourceReader, SourceRequest, check_size
 from ttsr_proxy.library.storage import durable
 from ttsr_proxy.library.storage.libraries import Libraries
@@ -173,26 +174,6 @@ class _Enforced:
     checked: float
     snapshot: Snapshot
     rules: tuple[tuple[str, Rule], ...]
-
-
-def enforced_rules(snapshot: Snapshot) -> tuple[tuple[str, Rule], ...]:
-    """The active rules with triggers as rules of provider `library`."""
-    return tuple(
-        ("library", _enforceable(snapshot, rule))
-        for rule in snapshot.active
-        if rule.triggers or rule.question
-    )
-
-
-def _enforceable(snapshot: Snapshot, rule: LibraryRule) -> Rule:
-    """The rule as the stream's rules are; condition and exception are part of what the model is told."""
-    read = Rule.from_markdown(rule.file_name, rule.content)
-    parts = (
-        rule.constraint,
-        f"Applies when: {rule.applies_when}" if rule.applies_when else "",
-        f"Exception: {rule.exception}" if rule.exception else "",
-    )
-    return replace(read, path=snapshot.uri(rule), content="\n\n".join(part for part in parts if part))
 
 
 def _old_reports(folder: Path) -> dict[str, str | None]:

@@ -233,3 +233,14 @@ async def test_the_plan_says_that_no_model_was_asked(compiling: Compiling) -> No
     compiled = await compiling.plan("Never print.")
     assert compiled.plan_reason.startswith("Deterministic compiler; no model configured.")
     assert compiled.meta["compiler"] == "deterministic"
+
+
+async def test_a_statement_too_long_for_one_rule_is_uncertain(compiling: Compiling) -> None:
+    (operation,) = await compiling.run("It must " + "be " * 1_000)
+    assert operation["operation"] == "UNCERTAIN"
+    assert "longer than 2,000 characters" in operation["reason"]
+
+
+async def test_dashes_far_apart_are_no_frontmatter(compiling: Compiling) -> None:
+    text = "---\n" + "note: x\n" * 3_000 + "\n---\n\nNever print.\n"
+    assert "NEW" in kinds(await compiling.run(source=text))

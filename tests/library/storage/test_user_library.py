@@ -52,7 +52,9 @@ def change_everything(library: UserLibrary) -> None:
 STEPS = ("open", "fsync", "replace", "mkdir", "unlink", "rmdir")
 
 
-def crash_at(monkeypatch: pytest.MonkeyPatch, step: int, *, after: bool) -> Callable[[], int]:
+def crash_at(
+    monkeypatch: pytest.MonkeyPatch, step: int, *, after: bool, names: tuple[str, ...] = STEPS
+) -> Callable[[], int]:
     """Crash before or after the numbered call to the system; the result tells how many there were."""
     count = 0
 
@@ -69,7 +71,7 @@ def crash_at(monkeypatch: pytest.MonkeyPatch, step: int, *, after: bool) -> Call
 
         return call
 
-    steps = {name: wrapped(getattr(os, name)) for name in STEPS}
+    steps = {name: wrapped(getattr(os, name)) for name in names}
     monkeypatch.setattr(durable, "os", SimpleNamespace(**{**vars(os), **steps}))
     return lambda: count
 
@@ -101,10 +103,10 @@ def test_a_crash_at_any_step_of_a_commit_leaves_all_old_or_all_new(tmp_path: Pat
         found = files(folder)
         assert found in (old, new), f"step {step}"
         assert ("five" in recovered.rules) == (found == new)
-        assert not any((folder / ".state/txn").glob("*/COMMIT"))
+        assert not any((folder / ".state/txn").glob("*.json"))
         outcomes.append(found == new)
         shutil.rmtree(folder)
-    assert len(outcomes) > 40
+    assert len(outcomes) > 20
     assert {*outcomes} == {False, True}
 
 
@@ -114,7 +116,7 @@ def test_what_a_crash_left_behind_is_gone_after_the_next_commit(
     folder = tmp_path / "rules"
     add(new_library(folder), "one", TIMEOUT)
     with pytest.MonkeyPatch.context() as patch:
-        crash_at(patch, 12, after=False)
+        crash_at(patch, 1, after=False, names=("replace",))
         with pytest.raises(Crash):
             add(new_library(folder), "two", TIMEOUT)
     assert any((folder / ".state/txn").iterdir())

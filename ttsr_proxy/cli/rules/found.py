@@ -10,6 +10,10 @@ import click
 
 from ttsr_proxy.cli.options import settings_for
 from ttsr_proxy.errors import TtsrError
+from ttsr_proxy.library.enforcement import enforced_rules
+from ttsr_proxy.library.errors import LibraryError
+from ttsr_proxy.library.storage.libraries import Libraries
+from ttsr_proxy.rules.model import Rule
 from ttsr_proxy.toolcalls.families import FamilyTable
 from ttsr_proxy.triggers.inventory import ProjectRules, project_rules
 
@@ -19,9 +23,18 @@ json_option = click.option("--json", "as_json", is_flag=True, help="JSON instead
 def rules_of(
     project: Path, config: Path | None, rule_directories: Sequence[Path], extensions: Sequence[Path]
 ) -> ProjectRules:
-    """The rules of a command's project. Raises ConfigError."""
+    """The rules of a command's project, compiled ones included. Raises ConfigError.
+
+    A library that cannot be read is told, and its rules are missing.
+    """
     settings = settings_for(project, config, rule_directories=rule_directories, extensions=extensions)
-    return project_rules(settings.projects[0])
+    place = settings.projects[0]
+    compiled: Sequence[tuple[str, Rule]] = ()
+    try:
+        compiled = enforced_rules(Libraries(settings.library_root).of(place.library_user).snapshot())
+    except LibraryError as error:
+        click.echo(f"ttsr-proxy: {error}", err=True)
+    return project_rules(place, compiled)
 
 
 def check_names(found: ProjectRules, names: Sequence[str]) -> None:

@@ -9,10 +9,11 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from ttsr_proxy.library.clock import now
 from ttsr_proxy.library.compilation import prompt
 from ttsr_proxy.library.compilation.blocks import MAX_BATCHES, Block, SourceText, batches, split_blocks
 from ttsr_proxy.library.compilation.candidates import ProposedTriggers, excerpt
-from ttsr_proxy.library.compilation.compiler import Compiled, now, prove
+from ttsr_proxy.library.compilation.compiler import Compiled, prove
 from ttsr_proxy.library.compilation.models import Message, PlanModel
 from ttsr_proxy.library.compilation.nearest import Nearest
 from ttsr_proxy.library.compilation.plan import (

@@ -28,6 +28,12 @@ TRIGGER_FENCE = "ttsr"
 
 MAX_EXCERPT = 200
 
+MAX_STATEMENT = 2_000
+"""Characters of one statement; a rule is one obligation."""
+
+MAX_FRONTMATTER = 16_384
+"""Characters within which a text's frontmatter ends, as for rule files."""
+
 _LITERAL = re.compile(
     r"(?i)\b(?:never|do not|don['’]t|must not|avoid|no)\b[^`.]{0,40}`(?P<literal>[^`\n]{2,60})`"
 )
@@ -94,7 +100,7 @@ def extract(texts: Sequence[SourceText]) -> Extraction:
     no_rules: list[NoRule] = []
     blocks: list[Block] = []
     for number, source in enumerate(texts, 1):
-        document = read_document(source.text)
+        document = _document(source.text)
         if any(is_known_key(key) for key in document.metadata) and document.body.strip():
             candidates.append(_rule_file(source, document))
             blocks += split_blocks(replace(source, text=document.body), number)
@@ -106,6 +112,13 @@ def extract(texts: Sequence[SourceText]) -> Extraction:
         for item in _read(found):
             (candidates if isinstance(item, Candidate) else no_rules).append(item)  # type: ignore[arg-type]
     return Extraction(tuple(candidates), tuple(no_rules), max(1, len(batches(blocks))))
+
+
+def _document(text: str) -> Document:
+    end = text.find("\n---", 3) if text.startswith("---") else 0
+    if end > MAX_FRONTMATTER:
+        return Document({}, {}, text)
+    return read_document(text)
 
 
 def excerpt(text: str) -> str:
@@ -184,6 +197,9 @@ def _statements(block: Block) -> Iterator[Candidate | NoRule]:
 
 def _judged(block: Block, text: str) -> Candidate | NoRule:
     plain = " ".join(text.split())
+    if len(plain) > MAX_STATEMENT:
+        reason = f"it is longer than {MAX_STATEMENT:,} characters; state one obligation at a time"
+        return NoRule(reason, excerpt(plain), uncertain=True)
     if is_vague(plain):
         return NoRule("it leaves open when it binds", excerpt(plain), uncertain=True)
     if not is_binding(plain) and block.kind != "row":

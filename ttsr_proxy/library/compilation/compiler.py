@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Protocol
 
 from ttsr_proxy.jsontext import JsonObject
+from ttsr_proxy.library.clock import now
 from ttsr_proxy.library.compilation import deterministic
 from ttsr_proxy.library.compilation.blocks import SourceText
 from ttsr_proxy.library.compilation.candidates import Extraction, ProposedTriggers, extract
@@ -80,8 +80,3 @@ async def prove(
                 ast_condition=kept.ast_condition + part.ast_condition,
             )
     return kept, tuple(warnings)
-
-
-def now() -> str:
-    """The time as it stands in rule files."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,6 +1,7 @@
-"""Single steps on files, each durable once it returns: they survive a crash and a power failure.
+"""Single steps on files, private to their owner. Symbolic links are never followed.
 
-Files are private to their owner. Symbolic links are never followed.
+What a file holds is durable once `write_file` returns; its name, or that it is gone, once its folder has
+been synced.
 """
 
 from __future__ import annotations
@@ -32,22 +33,12 @@ def write_file(path: Path, data: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)
-    sync_folder(path.parent)
 
 
 def remove_file(path: Path) -> None:
     """Remove a file if it is there."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
-    sync_folder(path.parent)
-
-
-def remove_folder(folder: Path) -> None:
-    """Remove a folder with the files in it; folders in it are not expected."""
-    for path in sorted(folder.iterdir()):
-        os.unlink(path)
-    os.rmdir(folder)
-    sync_folder(folder.parent)
 
 
 def remove_empty_folder(folder: Path) -> None:

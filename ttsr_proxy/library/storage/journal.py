@@ -1,21 +1,19 @@
 """Changes to several files that happen all or not at all.
 
-A transaction is a folder with the new contents and, once it is complete, a manifest named `COMMIT`. Until
-the manifest is there, nothing else has changed; from then on the transaction is carried out, again and
-again if need be, until its folder is gone.
+A transaction is one file with all new contents. Until it is in place, nothing else has changed; from then on
+it is carried out, again and again if need be, until it is gone.
 """
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
-from ttsr_proxy.jsontext import decode_object, encode
+from ttsr_proxy.jsontext import decode, encode
 from ttsr_proxy.library.storage import durable
 
-MANIFEST = "COMMIT"
+_COMPLETE = "*.json"
 
 
 class Journal:
@@ -27,48 +25,40 @@ class Journal:
 
     def pending(self) -> bool:
         """Whether a transaction is complete and may not be carried out to its end."""
-        return any(self._folder.glob(f"*/{MANIFEST}"))
+        return any(self._folder.glob(_COMPLETE))
 
     def write(self, files: Mapping[str, str | None]) -> None:
         """Give files, named by paths below the root, new contents; None removes one."""
-        transaction = self._folder / secrets.token_hex(8)
-        durable.make_folder(transaction)
-        entries = []
-        for number, (name, text) in enumerate(files.items()):
-            entry: dict[str, str | None] = {"path": name, "staged": None, "sha256": None}
-            if text is not None:
-                data = text.encode()
-                entry |= {"staged": str(number), "sha256": hashlib.sha256(data).hexdigest()}
-                durable.write_file(transaction / str(number), data)
-            entries.append(entry)
-        durable.write_file(transaction / MANIFEST, encode({"files": entries}))
-        self._carry_out(transaction, entries)
+        durable.make_folder(self._folder)
+        transaction = self._folder / f"{secrets.token_hex(8)}.json"
+        durable.write_file(transaction, encode({"files": files}))
+        durable.sync_folder(self._folder)
+        self._carry_out(transaction)
 
     def recover(self) -> None:
         """Finish complete transactions and drop incomplete ones."""
         if not self._folder.is_dir():
             return
-        for transaction in sorted(self._folder.iterdir()):
-            manifest = transaction / MANIFEST
-            document = decode_object(durable.read_file(manifest)) if manifest.exists() else None
-            if document is None:
-                durable.remove_folder(transaction)
-            else:
-                self._carry_out(transaction, document["files"])
+        for transaction in sorted(self._folder.glob(_COMPLETE)):
+            self._carry_out(transaction)
+        for path in self._folder.iterdir():
+            durable.remove_file(path)
 
-    def _carry_out(self, transaction: Path, entries: list[dict[str, str | None]]) -> None:
-        for entry in entries:
-            target = self._root / str(entry["path"])
-            if entry["staged"] is None:
-                if target.parent.is_dir():
-                    durable.remove_file(target)
-                    durable.remove_empty_folder(target.parent)
-            else:
-                data = durable.read_file(transaction / entry["staged"])
-                if hashlib.sha256(data).hexdigest() != entry["sha256"]:
-                    raise OSError(0, f"{transaction} is damaged: staged file {entry['staged']} has changed")
+    def _carry_out(self, transaction: Path) -> None:
+        files: dict[str, str | None] = decode(transaction.read_bytes())["files"]
+        folders: dict[Path, None] = {}
+        for name, text in files.items():
+            target = self._root / name
+            if text is not None:
                 durable.make_folder(target.parent)
-                durable.write_file(target, data)
-        # First the manifest: what is left of the folder after a crash is then dropped.
-        durable.remove_file(transaction / MANIFEST)
-        durable.remove_folder(transaction)
+                durable.write_file(target, text.encode())
+            elif target.parent.is_dir():
+                durable.remove_file(target)
+            folders[target.parent] = None
+        for folder in folders:
+            if folder.is_dir():
+                # All of a folder's names at once; the transaction is there until they are durable.
+                durable.sync_folder(folder)
+                durable.remove_empty_folder(folder)
+        durable.remove_file(transaction)
+        durable.sync_folder(self._folder)

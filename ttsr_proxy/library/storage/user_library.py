@@ -32,6 +32,9 @@ LOCK_SECONDS = 10.0
 CHECK_SECONDS = 1.0
 """How long a snapshot is good before the folder is looked at again."""
 
+LOOKING_SHARE = 0.02
+"""The most of its time that a large library may be looked at."""
+
 # File systems stamp changes with the clock's last tick: a file this young may change again unseen.
 _TICK_NANOSECONDS = 50_000_000
 _ARCHIVED = re.compile(r"(?P<id>[a-z0-9-]+)@\d+\.md")
@@ -67,19 +70,20 @@ class UserLibrary:
         self._read: dict[Path, tuple[_Stamp, LibraryRule | Scenario]] = {}
         self._snapshot: Snapshot | None = None
         self._seen: _Seen | None = None
-        self._checked = 0.0
+        self._due = 0.0
 
     def snapshot(self, *, fresh: bool = False) -> Snapshot:
         """The library as it is, hand edits included; the same object as long as nothing has changed.
 
-        The folder is looked at once a second, or now if `fresh`. Raises UnreadableFile for a file that is
-        no rule.
+        The folder is looked at once a second (less often if that takes long), or now if `fresh`. Raises
+        UnreadableFile for a file that is no rule.
         """
-        now = time.monotonic()
         with self._mutex:
-            if self._snapshot is None or fresh or now - self._checked >= CHECK_SECONDS:
+            started = time.monotonic()
+            if self._snapshot is None or fresh or started >= self._due:
                 self._refresh()
-                self._checked = now
+                now = time.monotonic()
+                self._due = now + max(CHECK_SECONDS, (now - started) / LOOKING_SHARE)
             assert self._snapshot is not None
             return self._snapshot
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ttsr_proxy import Rule
 from ttsr_proxy.config import TtsrSettings
@@ -151,3 +156,23 @@ def test_a_control_character_in_a_condition_is_found() -> None:
 def test_a_condition_proven_linear_is_not_tried() -> None:
     found = lint_rule(Rule("r", content="x", condition=["foo"] * 500, scope=["tool"]), {}, TtsrSettings())
     assert found == ()
+
+
+CONFORMANCE = Path(__file__).parents[2] / "conformance" / "parse.jsonl"
+
+
+@pytest.mark.parametrize("line", CONFORMANCE.read_text("utf-8").splitlines())
+def test_rule_files_of_every_kind_can_be_checked(line: str) -> None:
+    case = json.loads(line)
+    rule = Rule.from_markdown(case["file"], case["content"])
+    lines = read_document(decode(case["content"])[0]).lines
+    for finding in lint_rule(rule, lines, TtsrSettings(), TOOLS):
+        assert finding.what
+        assert finding.advice
+
+
+@settings(max_examples=60)
+@given(st.text(alphabet="ab()[]|*+?\\d.^${},:=!<1-\n", max_size=16))
+def test_no_condition_breaks_the_linter(condition: str) -> None:
+    for finding in lint_rule(Rule("r", content="x", condition=[condition]), {}, TtsrSettings()):
+        assert finding.key == "condition"

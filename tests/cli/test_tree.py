@@ -71,6 +71,14 @@ def test_a_file_that_is_given_is_in_even_if_it_is_ignored_and_only_once(tree: Pa
     assert names(tree, tree / "build" / "out.js", tree / "a.py", tree / "a.py") == ["build/out.js", "a.py"]
 
 
+def test_a_directory_that_is_given_is_read_even_if_it_is_ignored(tree: Path) -> None:
+    (tree / "build/deep").mkdir()
+    (tree / "build/deep/x.js").write_text("")
+    assert names(tree, tree / "build") == ["build/deep/x.js", "build/out.js"]
+    assert names(tree, tree / "build/deep") == ["build/deep/x.js"]
+    assert names(tree, tree / "sub/node_modules") == ["sub/node_modules/m.js"]
+
+
 def test_ignored_files_can_be_asked_for(tree: Path) -> None:
     all_files = names(tree, honour_gitignore=False)
     assert "build/out.js" in all_files

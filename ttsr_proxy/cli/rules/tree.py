@@ -51,7 +51,10 @@ def files_of(paths: Iterable[Path], *, honour_gitignore: bool = True) -> Iterato
 
 
 def _above(path: Path) -> tuple[_Ignoring, ...]:
-    """The ignore files from the root of the repository down to the path's parent."""
+    """The ignore files from the root of the repository down to the path's parent.
+
+    None of them counts when they leave out the path itself: whoever names it wants it read.
+    """
     absolute = Path(os.path.abspath(path))
     chain = [absolute, *absolute.parents]
     root = next((index for index, directory in enumerate(chain) if os.path.exists(directory / _GIT)), 0)
@@ -60,7 +63,9 @@ def _above(path: Path) -> tuple[_Ignoring, ...]:
     found += _ignoring(exclude, chain[root])
     for directory in reversed(chain[1 : root + 1]):
         found += _ignoring(directory / ".gitignore", directory)
-    return tuple(found)
+    ignoring = tuple(found)
+    named = [str(directory) for directory in chain[:root]]
+    return () if any(_is_ignored(directory, True, ignoring) for directory in named) else ignoring
 
 
 def _ignoring(file: Path, directory: Path) -> list[_Ignoring]:
@@ -98,6 +103,8 @@ def _is_ignored(path: str, is_directory: bool, ignoring: tuple[_Ignoring, ...]) 
     """Whether git leaves the path out. The ignore file nearest to it that says anything decides."""
     for one in reversed(ignoring):
         relative = os.path.relpath(path, one.directory).replace(os.sep, "/")
+        if relative.startswith(".."):
+            continue
         verdict = one.patterns.check_file(relative + "/" if is_directory else relative).include
         if verdict is not None:
             return verdict

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +156,22 @@ def test_worker_processes_find_the_same_in_the_same_order(
     alone = run("--json", "--jobs", "1").stdout
     monkeypatch.setattr(judging, "FEW_FILES", 1)
     assert run("--json", "--jobs", "2").stdout == alone
+
+
+def test_a_worker_that_dies_is_told_without_a_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Dying(ThreadPoolExecutor):
+        def __init__(self, jobs: int, **options: Any) -> None:
+            super().__init__(jobs)
+
+        def map(self, *arguments: Any) -> Any:
+            yield from ()
+            raise BrokenProcessPool("a process was terminated")
+
+    monkeypatch.setattr(judging, "FEW_FILES", 0)
+    monkeypatch.setattr(judging, "ProcessPoolExecutor", Dying)
+    result = run("src", "--jobs", "2")
+    assert result.exit_code == 2
+    assert "a worker died while judging one of the files src/a.py to src/b.ts" in result.stderr
 
 
 def test_sarif_names_rules_places_and_levels(run: Run, project: Path) -> None:

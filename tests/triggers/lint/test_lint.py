@@ -15,7 +15,7 @@ from ttsr_proxy.rules.frontmatter import read_document
 from ttsr_proxy.rules.repairs import decode
 from ttsr_proxy.triggers.lint import Finding, lint_rule
 
-TOOLS = {"edit", "write", "bash", "Read", "MultiEdit"}
+TOOLS = {"edit", "write", "bash", "Read", "MultiEdit", "mcp__files__*"}
 
 
 def lint(
@@ -102,6 +102,7 @@ def test_a_mistake_is_found(frontmatter: str, level: str, code: str) -> None:
         r"condition: 'foo(?:,[a-z]{1,20}){1,9};'",
         r"condition: 'foo(?:a+)+'",
         "condition: foo\nglobs: '!*.md'\nscope: tool:edit(*.md)",
+        "condition: foo\nscope: tool:multiedit, mcp__files__save",
     ],
 )
 def test_a_sound_rule_has_no_findings(frontmatter: str) -> None:

@@ -53,7 +53,7 @@ class Subject:
     """On which line of the file each key stands."""
     ttsr: TtsrSettings = field(default_factory=TtsrSettings)
     tools: frozenset[str] = frozenset()
-    """Names and kinds of the tools that are known, in lower case."""
+    """Names and kinds of the tools that are known, in lower case; `*` in a name stands for any characters."""
 
     def finding(self, level: Level, code: str, key: str | None, what: str, advice: str) -> Finding:
         """A finding about a key of this rule, or about the whole file."""

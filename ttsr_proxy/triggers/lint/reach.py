@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 
 from ttsr_proxy.triggers.ast import LANGUAGES
 from ttsr_proxy.triggers.globs import Glob, GlobError, PathNames, compile_glob, path_names
@@ -32,7 +33,7 @@ def check_scope(subject: Subject) -> Iterator[Finding]:
             "Name at least one of text, thinking and tool.",
         )  # fmt: skip
     for token in scope.tools:
-        if token.tool is None or token.tool in subject.tools or not subject.tools:
+        if token.tool is None or not subject.tools or _is_known(token.tool, subject.tools):
             continue
         close = difflib.get_close_matches(token.tool, subject.tools, n=1, cutoff=0.7)
         hint = f" (did you mean tool:{close[0]}?)" if close else ""
@@ -102,6 +103,10 @@ def check_modes(subject: Subject) -> Iterator[Finding]:
             f"the rule watches {watched} only, so with {mode} it never interrupts",
             "Write interruptMode: never if that is meant, else always.",
         )  # fmt: skip
+
+
+def _is_known(tool: str, tools: frozenset[str]) -> bool:
+    return tool in tools or any(fnmatchcase(tool, name) for name in tools if "*" in name)
 
 
 def _compiled(texts: Sequence[str]) -> Iterator[Glob]:

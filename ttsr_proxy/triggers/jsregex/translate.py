@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import regex
 
 from ttsr_proxy.triggers.jsregex import facts, python
@@ -19,8 +21,12 @@ NOT_PORTABLE = "not portable: this is a Python regular expression, JavaScript do
 """The warning for a condition that only Python understands."""
 
 
+@lru_cache(maxsize=8_192)
 def compile_condition(pattern: str) -> CompiledCondition:
-    """Compile one condition; raises PatternError, and nothing else, for one that cannot be."""
+    """Compile one condition; raises PatternError, and nothing else, for one that cannot be.
+
+    Results are kept, since an edit of one rule file compiles all rules again.
+    """
     try:
         return _compile(pattern)
     except RecursionError:

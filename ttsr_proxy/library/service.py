@@ -96,34 +96,34 @@ class LibraryService:
         payload = task.payload or {}
         if self._compiler is None:
             raise CompileFailed("a compiler model is required (library.compiler) and none is configured")
+        try:
+            return await self._compile_with(self._compiler, task, progress, payload)
+        except CompileFailed:
+            raise
+        except LibraryError as error:
+            raise CompileFailed(str(error)) from error
+
+    async def _compile_with(
+        self, compiler: Compiler, task: Task, progress: Progress, payload: JsonObject
+    ) -> Done:
         await progress.stage("fetching")
         uris: list[str] = []
         texts: list[SourceText] = []
-        try:
-            for entry in payload["sources"]:
-                uri, found = await self._reader.read(task.user, SourceRequest(**entry))
-                uris.append(uri)
-                texts += found
-                check_size(texts)
-        except LibraryError as error:
-            raise CompileFailed(str(error)) from error
+        for entry in payload["sources"]:
+            uri, found = await self._reader.read(task.user, SourceRequest(**entry))
+            uris.append(uri)
+            texts += found
+            check_size(texts)
         for _ in range(REPLANS):
             await progress.stage("planning")
             base = await self.snapshot(task.user, fresh=True)
-            compiled = await self._plan(base, payload["instruction"], texts)
+            compiled = await _plan(compiler, base, payload["instruction"], texts)
             await progress.stage("writing")
             try:
                 return await asyncio.shield(self._write(task, base, compiled, uris))
             except LibraryChanged:
                 continue
         raise LibraryBusy("the library kept changing while this was planned; compile again")
-
-    async def _plan(self, base: Snapshot, instruction: str, texts: Sequence[SourceText]) -> Compiled:
-        assert self._compiler is not None
-        compiled = await self._compiler.compile(base, instruction, texts)
-        if compiled.batch_count > MAX_BATCHES:
-            raise CompileFailed(f"the sources make more than {MAX_BATCHES} batches; compile them in parts")
-        return compiled
 
     async def _write(self, task: Task, base: Snapshot, compiled: Compiled, uris: list[str]) -> Done:
         draft = compiled.draft
@@ -167,6 +167,15 @@ class LibraryService:
         except OSError:
             return None
         return None if document is None else Done(document["result"], document["meta"])
+
+
+async def _plan(
+    compiler: Compiler, base: Snapshot, instruction: str, texts: Sequence[SourceText]
+) -> Compiled:
+    compiled = await compiler.compile(base, instruction, texts)
+    if compiled.batch_count > MAX_BATCHES:
+        raise CompileFailed(f"the sources make more than {MAX_BATCHES} batches; compile them in parts")
+    return compiled
 
 
 @dataclass(frozen=True, slots=True)

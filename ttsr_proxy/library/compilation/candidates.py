@@ -207,7 +207,7 @@ def _judged(block: Block, text: str) -> Candidate | NoRule:
     statement = read_statement(plain)
     return Candidate(
         statement,
-        _title(statement.constraint),
+        _title(statement.constraint.removeprefix(statement.applies_when)),
         slug_of(
             statement.constraint.removeprefix(statement.applies_when), statement.constraint, default="rule"
         ),
@@ -227,7 +227,8 @@ def _suggestions(text: str) -> tuple[str, ...]:
 
 def _title(constraint: str) -> str:
     words = _MARKS.sub("", constraint).split()
-    return " ".join(words[:8]).rstrip(".,;:")[:120] or "Rule"
+    title = " ".join(words[:8]).strip(" .,;:，。")[:120]
+    return title[:1].upper() + title[1:] or "Rule"
 
 
 def _texts(value: object) -> tuple[str, ...]:

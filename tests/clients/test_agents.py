@@ -138,6 +138,30 @@ async def test_the_file_is_clean_and_the_next_turn_is_accepted(scene: Scene, nam
     assert tuple(item["action"] for item in items) == scenario.actions, items
 
 
+@pytest.mark.parametrize(("agent", "binary"), available(lambda agent: agent.prose is None))
+@pytest.mark.parametrize("state", ["kept", "lost"])
+async def test_a_session_goes_on_when_the_proxy_was_restarted(scene: Scene, state: str) -> None:
+    scene.workspace.rule("no-bad-word", BAD, scope=["text", "tool"])
+    scene.model.plan = [
+        until_told((Say("I write it,"), BAD_WRITE), (Think("b"), Say("Better."), CLEAN_WRITE)),
+        DONE,
+    ]
+    run = await scene.run("Create hello.py that prints hello")
+    assert run.status == 0, run.output[-3000:]
+    assert (scene.workspace.project / "hello.py").read_text() == f"{CLEAN}\n"
+    if state == "lost":
+        scene.workspace.forget_state()
+    await scene.restart_proxy()
+    scene.model.plan = [(Say("Next turn."),)]
+    run = await scene.run("And now?", resume=True)
+    assert run.status == 0, run.output[-3000:]
+    assert scene.trouble(run) == []
+    assert "Next turn." in run.output
+    assert scene.model.asked[-1].told == (state == "kept")
+    if state == "kept":
+        assert scene.upstream.refusals == []
+
+
 FILES = ["tool:write(*.py)", "tool:edit(*.py)"]
 PROSE = {
     "nothing wrong": ((Say("Here it is.\n"), CLEAN_WRITE), FILES),

@@ -1,4 +1,4 @@
-"""What Claude Code does beyond plain turns: sub-agents, compaction, a session that outlives the proxy."""
+"""What Claude Code does beyond plain turns: compaction, and a request that is not streamed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from real_agents import Scene, available
-from scripted_model import Asked, Read, Say, Spawn, Think, Write, as_turn
+from scripted_model import Asked, Read, Say, Think, Write, as_turn
 from strict_anthropic import BOUND_ELSEWHERE, Turn, stream_error, text, turn
 
 BAD = "BADWORD"
@@ -15,7 +15,6 @@ CLEAN = "print('hello')\n"
 BAD_WRITE = Write("hello.py", f"print('{BAD}')\n")
 CLEAN_WRITE = Write("hello.py", CLEAN)
 DONE = (Think("all done"), Say("FINAL all done."))
-TASK = "SUBTASK: write hello.py"
 
 every_version = pytest.mark.parametrize(
     ("agent", "binary"), available(lambda agent: agent.name.startswith("claude-code"))
@@ -48,28 +47,6 @@ async def actions(scene: Scene) -> list[str]:
 
 
 @every_version
-async def test_a_sub_agents_violation_is_interrupted_in_its_own_conversation(scene: Scene) -> None:
-    def is_sub_agent(asked: Asked) -> bool:
-        return TASK in str(asked.body["messages"][0]["content"])
-
-    def first(asked: Asked) -> tuple[Any, ...]:
-        if not is_sub_agent(asked):
-            return (Say("I delegate it."), Spawn(TASK))
-        return (Say("Better."), CLEAN_WRITE) if asked.told else (Say("I write it."), BAD_WRITE)
-
-    scene.model.plan = [first, DONE]
-    run = await scene.run("Let a sub-agent create hello.py")
-    assert run.status == 0, run.output[-3000:]
-    assert (scene.workspace.project / "hello.py").read_text() == CLEAN
-    assert BAD not in run.output
-    assert scene.upstream.refusals == []
-    assert await actions(scene) == ["interrupted"]
-    told = [asked for asked in scene.model.asked if asked.told]
-    assert told
-    assert all(is_sub_agent(asked) for asked in told)
-
-
-@every_version
 async def test_a_compaction_is_left_alone_and_the_session_goes_on(scene: Scene) -> None:
     await violating_turn(scene)
     scene.model.plan = [(Say(f"<summary>We talked about {BAD}.</summary>"),)]
@@ -90,22 +67,6 @@ async def test_a_compaction_is_left_alone_and_the_session_goes_on(scene: Scene) 
     # Claude Code keeps the last answer with thinking that is bound to what it has dropped
     assert {refused["message"].split(": ", 1)[1] for refused in scene.upstream.refusals} <= {BOUND_ELSEWHERE}
     assert len(scene.upstream.refusals) <= 1
-
-
-@every_version
-@pytest.mark.parametrize("state", ["kept", "lost"])
-async def test_a_session_goes_on_when_the_proxy_was_restarted(scene: Scene, state: str) -> None:
-    await violating_turn(scene)
-    if state == "lost":
-        scene.workspace.forget_state()
-    await scene.restart_proxy()
-    scene.model.plan = [(Say("Next turn."),)]
-    run = await scene.run("And now?", resume=True)
-    assert run.status == 0, run.output[-3000:]
-    assert "Next turn." in run.output
-    if state == "kept":
-        assert scene.upstream.refusals == []
-        assert scene.model.asked[-1].told == 1
 
 
 @every_version

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 from typing import Any
 
@@ -59,3 +60,69 @@ async def test_on_another_address_any_host_is_answered(workspace: Workspace, ups
     runner = make_runner(create_app(settings), drain_seconds=0.1)
     async with listening(runner) as url:
         assert (await ask(url, "GET", "/healthz", ("Host", "ttsr.internal"))).status == 200
+
+
+TOKEN = "a-token-of-twenty-characters"
+
+
+async def _status(workspace: Workspace, path: str, *headers: tuple[str, str], **settings: Any) -> int:
+    runner = make_runner(
+        create_app(dataclasses.replace(workspace.settings("http://127.0.0.1:1"), **settings)),
+        drain_seconds=0.1,
+    )
+    async with listening(runner) as url:
+        return (await ask(url, "GET", path, *headers)).status
+
+
+def _basic(password: str) -> tuple[str, str]:
+    return "Authorization", "Basic " + base64.b64encode(f"me:{password}".encode()).decode()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        (("Authorization", f"Bearer {TOKEN}"), 200),
+        (_basic(TOKEN), 200),
+        (("X-Other", TOKEN), 401),
+        (("Authorization", "Bearer wrong"), 401),
+        (("Authorization", "Bearer \xff"), 401),
+        (("Authorization", "Bearer"), 401),
+        (("Authorization", "Basic ***"), 401),
+        (_basic(""), 401),
+    ],
+)
+async def test_the_log_asks_for_the_token_wherever_it_is_served(
+    workspace: Workspace, host: str, given: tuple[str, str], status: int
+) -> None:
+    assert await _status(workspace, "/ttsr/api/interrupts", given, host=host, token=TOKEN) == status
+
+
+async def test_without_a_token_the_log_is_not_served_to_others(workspace: Workspace) -> None:
+    assert await _status(workspace, "/ttsr/api/interrupts", host="0.0.0.0") == 403
+    assert await _status(workspace, "/ttsr/api/interrupts/x", host="::") == 403
+    assert await _status(workspace, "/ttsr/api/interrupts", host="127.0.0.1") == 200
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+async def test_health_needs_no_token(workspace: Workspace, path: str) -> None:
+    assert await _status(workspace, path, host="0.0.0.0", token=TOKEN) == 200
+
+
+async def test_no_endpoint_below_ttsr_is_forgotten(workspace: Workspace) -> None:
+    settings = dataclasses.replace(workspace.settings("http://127.0.0.1:1"), host="0.0.0.0")
+    app = create_app(settings)
+    paths = {
+        resource.canonical.replace("{", "").replace("}", "")
+        for resource in app.router.resources()
+        if resource.canonical.startswith("/ttsr")
+    }
+    assert paths
+    async with listening(make_runner(app, drain_seconds=0.1)) as url:
+        for path in paths:
+            assert (await ask(url, "GET", path)).status in (403, 405), path
+
+
+async def test_the_token_is_not_shown_with_the_settings(workspace: Workspace) -> None:
+    settings = dataclasses.replace(workspace.settings("http://127.0.0.1:1"), token=TOKEN)
+    assert TOKEN not in repr(settings)

@@ -75,12 +75,12 @@ async def test_a_repetition_in_another_case_is_not_lost(upstream: RawUpstream, s
     assert upstream.received[0].all("anthropic-beta") == ["one", "two"]
 
 
-async def test_nothing_is_added_to_a_request_that_is_not_inspected(
+async def test_nothing_but_the_mark_of_the_proxy_is_added_to_a_request_that_is_not_inspected(
     upstream: RawUpstream, start_proxy: Any
 ) -> None:
     proxy = await start_proxy()
     await ask(proxy.url, "GET", "/v1/models", ("X-Api-Key", "k"))
-    assert {name.lower() for name, _ in upstream.received[0].headers} == {"host", "x-api-key"}
+    assert {name.lower() for name, _ in upstream.received[0].headers} == {"host", "x-api-key", "x-ttsr-via"}
 
 
 @pytest.mark.parametrize("rules", [False, True])

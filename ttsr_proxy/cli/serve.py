@@ -9,6 +9,7 @@ import click
 from ttsr_proxy.cli.logging import configure_logging
 from ttsr_proxy.cli.options import place_options, rule_source_options, settings_for, state_option
 from ttsr_proxy.errors import TtsrError
+from ttsr_proxy.web.guard import is_loopback
 from ttsr_proxy.web.server import run_server
 
 
@@ -48,6 +49,11 @@ def serve(
         port=port,
         state=state,
     )
+    if settings.token is None and not is_loopback(settings.host):
+        click.echo(
+            f"ttsr-proxy: others can reach {settings.host}; without `token` the log is served to nobody",
+            err=True,
+        )
     configure_logging()
     try:
         run_server(settings, ready=lambda url: click.echo(f"ttsr-proxy listens on {url}"))

@@ -39,6 +39,7 @@ Positive: TypeAlias = Annotated[int, Meta(ge=1)]
 Seconds: TypeAlias = Annotated[float, Meta(ge=0)]
 Days: TypeAlias = Annotated[float, Meta(gt=0)]
 Name: TypeAlias = Annotated[str, Meta(min_length=1)]
+Token: TypeAlias = Annotated[str, Meta(min_length=16)]
 Limit: TypeAlias = Annotated[float, Meta(gt=0)]
 Sha256: TypeAlias = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
 
@@ -99,6 +100,8 @@ def _describe(info: inspect.Type) -> str:
             return "keys and values"
         case inspect.StrType(pattern=str()):
             return "64 hexadecimal digits in lower case"
+        case inspect.StrType(min_length=16):
+            return "a text of at least 16 characters"
         case inspect.StrType(min_length=1):
             return "a text that is not empty"
     raise TypeError(f"no description for {info!r}")
@@ -408,6 +411,14 @@ SEARCH_KEYS = (
 KEYS = (
     Key("host", Name, Settings, "host", "The address to listen on."),
     Key("port", Port, Settings, "port", "The port to listen on; 0 takes any free one."),
+    Key(
+        "token",
+        Token,
+        Settings,
+        "token",
+        "What the dashboard, the log and the list of rules ask for (see [security](security.md#access)). On "
+        "an address that others can reach they are refused without it.",
+    ),
     Key(
         "upstream.anthropic",
         Name,

@@ -170,6 +170,8 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8787
     """0 takes any free port."""
+    token: str | None = field(default=None, repr=False)
+    """What the proxy's own pages and interfaces ask for."""
     upstreams: Upstreams = field(default_factory=Upstreams)
     retention: RetentionSettings = field(default_factory=RetentionSettings)
     library: LibrarySettings = field(default_factory=LibrarySettings)

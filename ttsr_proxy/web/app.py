@@ -13,7 +13,7 @@ from ttsr_proxy.toolcalls.families import FamilyTable
 from ttsr_proxy.triggers.inventory import ProjectCatalog
 from ttsr_proxy.web import library_api, library_mcp, log_api, proxy
 from ttsr_proxy.web.ast_worker import AstWorker
-from ttsr_proxy.web.guard import own_endpoints_only_for
+from ttsr_proxy.web.guard import own_endpoints_only_for, private_endpoints_only_with
 from ttsr_proxy.web.keys import PARTS, Parts, Project
 from ttsr_proxy.web.library import Library
 from ttsr_proxy.web.stores import Stores
@@ -46,7 +46,11 @@ def create_app(settings: Settings) -> web.Application:
     library = Library.build(settings)
     # No limit of ours on bodies: long contexts and images are the client's business.
     app = web.Application(
-        client_max_size=0, middlewares=[own_endpoints_only_for(settings.host, _is_own_endpoint)]
+        client_max_size=0,
+        middlewares=[
+            own_endpoints_only_for(settings.host, _is_own_endpoint),
+            private_endpoints_only_with(settings.token, settings.host, _is_private),
+        ],
     )
 
     async def parts(app: web.Application) -> AsyncIterator[None]:
@@ -96,6 +100,11 @@ def create_app(settings: Settings) -> web.Application:
 def _is_own_endpoint(request: web.Request) -> bool:
     match = request.match_info
     return match.http_exception is None and match.handler is not proxy.handle
+
+
+def _is_private(request: web.Request) -> bool:
+    """The log and the rules; health is anybody's, and the library knows its users itself."""
+    return _is_own_endpoint(request) and request.path.startswith("/ttsr")
 
 
 def _families(rows: tuple[object, ...]) -> FamilyTable:

@@ -1,12 +1,17 @@
-"""Keeps web pages away from the proxy's own endpoints, which ask nobody for a password.
+"""Who may use the proxy's own endpoints: nobody without the token, if there is one, and no web page.
 
 A page in a browser on this machine can send requests to a loopback port. It can read the answers when its own
 name is made to resolve to 127.0.0.1 (DNS rebinding): then the `Host` header has that name. And it can send
 simple requests from its own origin: then the `Origin` header has it.
+
+The token comes as a bearer token, or as the password of basic authentication, for which a browser asks.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hmac
 import ipaddress
 from collections.abc import Callable
 
@@ -21,12 +26,12 @@ def own_endpoints_only_for(host: str, is_ours: Callable[[web.Request], bool]) ->
     Hosts are checked only when `host`, the address listened on, is a loopback one: elsewhere the proxy does
     not know its names.
     """
-    checks_host = _is_loopback(host)
+    checks_host = is_loopback(host)
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         if is_ours(request):
-            if checks_host and not _is_loopback(_name(request.host)):
+            if checks_host and not is_loopback(_name(request.host)):
                 return _refused(421, "this address is for local use; ask for it by 127.0.0.1 or localhost")
             origin = request.headers.get("origin")
             if origin is not None and origin != f"{request.scheme}://{request.host}":
@@ -36,6 +41,42 @@ def own_endpoints_only_for(host: str, is_ours: Callable[[web.Request], bool]) ->
     return guard
 
 
+def private_endpoints_only_with(
+    token: str | None, host: str, is_private: Callable[[web.Request], bool]
+) -> Middleware:
+    """Refuses requests that `is_private` names unless they bring the token.
+
+    Without a token they are answered only if `host`, the address listened on, is a loopback one.
+    """
+
+    @web.middleware
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if is_private(request):
+            if token is None and not is_loopback(host):
+                return _refused(403, "on this address this needs a token: set `token` (TTSR_TOKEN)")
+            if token is not None and not hmac.compare_digest(_secret(request), token.encode()):
+                refused = _refused(401, "send the token as Authorization: Bearer, or as a password")
+                refused.headers["WWW-Authenticate"] = 'Basic realm="ttsr-proxy", charset="UTF-8"'
+                return refused
+        return await handler(request)
+
+    return guard
+
+
+def _secret(request: web.Request) -> bytes:
+    """What the request authenticates with; empty without anything."""
+    scheme, _, value = request.headers.get("authorization", "").partition(" ")
+    match scheme.lower():
+        case "bearer":
+            return value.strip().encode("utf-8", "surrogateescape")
+        case "basic":
+            try:
+                return base64.b64decode(value, validate=True).partition(b":")[2]
+            except (binascii.Error, ValueError):
+                return b""
+    return b""
+
+
 def _name(host: str) -> str:
     try:
         return URL(f"http://{host}").host or ""
@@ -43,7 +84,8 @@ def _name(host: str) -> str:
         return ""
 
 
-def _is_loopback(name: str) -> bool:
+def is_loopback(name: str) -> bool:
+    """Whether a host's name or address is of this machine only."""
     if name == "localhost" or name.endswith(".localhost"):
         return True
     try:

@@ -11,6 +11,7 @@ from ttsr_proxy.config import ProjectSettings, Settings
 from ttsr_proxy.toolcalls.families import FamilyTable
 from ttsr_proxy.triggers.inventory import ProjectCatalog
 from ttsr_proxy.web.ast_worker import AstWorker
+from ttsr_proxy.web.hops import Hops
 from ttsr_proxy.web.library import Library
 from ttsr_proxy.web.stores import Stores
 from ttsr_proxy.web.upstream import UpstreamClient
@@ -35,6 +36,7 @@ class Parts:
     stores: Stores
     ast: AstWorker
     library: Library
+    hops: Hops = field(default_factory=Hops)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """The server is about to end: what would go on for ever has to end now."""
     inspected: int = 0

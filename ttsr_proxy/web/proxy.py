@@ -58,6 +58,9 @@ async def handle(request: web.Request) -> web.StreamResponse:
         parts.count_not_inspected("forward proxy request")
         message = "this is no forward proxy: set the agent's base URL to it, not HTTP_PROXY"
         return _refused(400, message, {})
+    if parts.hops.has_been_here(lower_case(request.raw_headers)):
+        parts.count_not_inspected("loop")
+        return _refused(400, "the upstream of ttsr-proxy leads back to it: set another upstream", {})
     route = _route(request, parts)
     if route is None:
         return _no_such_project(request)
@@ -170,14 +173,13 @@ async def _prepare(
         rule_path=rules.shown_path,
         wall_offset=time.time() - time.monotonic(),
     )
+    url = _upstream_url(parts, route, headers)
+    upstream_headers = to_upstream(request.raw_headers, decoded=raw is not sent)
+    parts.hops.mark(upstream_headers, headers, url)
     return Driver(
         request,
         Exchange(setup),
-        Target(
-            "POST",
-            _upstream_url(parts, route, headers),
-            to_upstream(request.raw_headers, decoded=raw is not sent),
-        ),
+        Target("POST", url, upstream_headers),
         parts.upstream,
         parts.stores,
         parts.ast,
@@ -239,6 +241,8 @@ async def _pass(
         upstream_headers["Accept-Encoding"] = headers["accept-encoding"]
     else:
         del upstream_headers["Accept-Encoding"]
+    url = _upstream_url(parts, route, headers)
+    parts.hops.mark(upstream_headers, headers, url)
     stream = None
     if body is None and request.can_read_body:
         stream = request.content
@@ -247,7 +251,7 @@ async def _pass(
     try:
         answer = await parts.upstream.call(
             request.method,
-            _upstream_url(parts, route, headers),
+            url,
             upstream_headers,
             stream if body is None else body,
         )

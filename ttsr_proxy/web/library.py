@@ -51,14 +51,14 @@ class Library:
             openai=settings.upstreams.openai,
             anthropic=settings.upstreams.anthropic,
         )
+        searcher = Searcher(settings.library.recall, settings.library.judge, root)
         compiler: Compiler | None = None
         if model is not None:
             compiler = ModelCompiler(model, prover, settings.library.compiler.max_attempts)
         elif not settings.library.compiler.require_model:
-            compiler = DeterministicCompiler(prover)
+            compiler = DeterministicCompiler(prover, searcher.recall)
         reader = SourceReader(uploads, Resources(root, sources.resources), fetcher)
         service = LibraryService(root, compiler, reader)
-        searcher = Searcher(settings.library.recall, settings.library.judge, root)
         authenticator = Authenticator.load(settings.library.auth)
         api = LibraryApi(service, searcher, uploads, authenticator)
         return cls(service, api, LibraryMcp(service, searcher, authenticator), prover, model)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from rule_library import TIMEOUT, add, new_library
 from ttsr_proxy.library.compilation.blocks import SourceText
 from ttsr_proxy.library.compilation.compiler import Compiled, DeterministicCompiler
 from ttsr_proxy.library.compilation.prover import Prover
-from ttsr_proxy.library.model import Snapshot
+from ttsr_proxy.library.model import LibraryRule, Snapshot
 from ttsr_proxy.library.storage.user_library import UserLibrary
 
 URI = "viking://user/alice/resources/uploads/standards.md"
@@ -30,12 +30,29 @@ When a repository is public, add a licence file, unless it is a mirror.
 """
 
 
+class ByMeaning:
+    """Says how near every rule is to every text, once the test has set it."""
+
+    def __init__(self) -> None:
+        self.score = 0.0
+
+    @property
+    def by_meaning(self) -> bool:
+        return self.score > 0
+
+    async def similar(
+        self, library: Snapshot, texts: Sequence[str], limit: int
+    ) -> list[list[tuple[LibraryRule, float]]]:
+        return [[(rule, self.score) for rule in library.rules.values()][:limit] for _ in texts]
+
+
 class Compiling:
     """A library, and the compiler that changes it."""
 
     def __init__(self, library: UserLibrary, prover: Prover) -> None:
         self.library = library
-        self._compiler = DeterministicCompiler(prover)
+        self.recall = ByMeaning()
+        self._compiler = DeterministicCompiler(prover, self.recall)
 
     async def run(
         self, instruction: str = "", source: str | None = None, uri: str = URI
@@ -244,3 +261,17 @@ async def test_a_statement_too_long_for_one_rule_is_uncertain(compiling: Compili
 async def test_dashes_far_apart_are_no_frontmatter(compiling: Compiling) -> None:
     text = "---\n" + "note: x\n" * 3_000 + "\n---\n\nNever print.\n"
     assert "NEW" in kinds(await compiling.run(source=text))
+
+
+@pytest.mark.parametrize(
+    ("score", "operation", "joined"),
+    [(0.68, "UNCERTAIN", None), (0.67, "NEW", "outbound-http"), (0.44, "NEW", "audit-trails-kept")],
+)
+async def test_nearness_of_meaning_counts_where_it_is_measured(
+    compiling: Compiling, score: float, operation: str, joined: str | None
+) -> None:
+    add(compiling.library, "http-timeout", TIMEOUT)
+    compiling.recall.score = score
+    (done,) = await compiling.run("Audit trails must be kept.")
+    assert done["operation"] == operation
+    assert done.get("scenario_id") == joined

@@ -15,7 +15,10 @@ from ttsr_proxy.library.compilation.candidates import Extraction, ProposedTrigge
 from ttsr_proxy.library.compilation.proof import Claim
 from ttsr_proxy.library.compilation.prover import Prover
 from ttsr_proxy.library.drafting import Draft
-from ttsr_proxy.library.model import Snapshot, Triggers
+from ttsr_proxy.library.model import LibraryRule, Snapshot, Triggers
+
+TEXTS_AT_ONCE = 64
+"""Statements that are compared with the library in one go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +37,50 @@ class Compiler(Protocol):
     async def compile(self, base: Snapshot, instruction: str, sources: Sequence[SourceText]) -> Compiled: ...
 
 
-class DeterministicCompiler:
-    """Compiles without a model."""
+class Recall(Protocol):
+    """Measures how near texts are to the rules of a library."""
 
-    def __init__(self, prover: Prover) -> None:
+    @property
+    def by_meaning(self) -> bool:
+        """Whether it compares meanings, not words."""
+
+    async def similar(
+        self, library: Snapshot, texts: Sequence[str], limit: int
+    ) -> list[list[tuple[LibraryRule, float]]]:
+        """For each text the nearest rules, best first."""
+
+
+class DeterministicCompiler:
+    """Compiles without a model; `recall` shows it rules that say the same in other words."""
+
+    def __init__(self, prover: Prover, recall: Recall | None = None) -> None:
         self._prover = prover
+        self._recall = recall
 
     async def compile(self, base: Snapshot, instruction: str, sources: Sequence[SourceText]) -> Compiled:
         commands, rest = deterministic.split_commands(instruction, base)
         texts = [SourceText("", rest), *sources] if rest.strip() else list(sources)
         found = await asyncio.to_thread(extract, texts)
         proven = await self._prove(found)
+        nearest = await self._nearest(base, found)
         draft = Draft(base, now(), deterministic.KIND)
-        reason = await asyncio.to_thread(deterministic.carry_out, draft, base, commands, found, proven)
+        reason = await asyncio.to_thread(
+            deterministic.carry_out, draft, base, commands, found, proven, nearest
+        )
         return Compiled(draft, reason, found.batch_count, {"compiler": deterministic.KIND, "attempts": 1})
+
+    async def _nearest(self, base: Snapshot, found: Extraction) -> deterministic.Nearness:
+        if self._recall is None or not self._recall.by_meaning or not base.rules:
+            return {}
+        texts = [
+            f"{candidate.statement.applies_when} {candidate.statement.constraint}".strip()
+            for candidate in found.candidates
+        ]
+        nearest: dict[int, tuple[LibraryRule, float]] = {}
+        for start in range(0, len(texts), TEXTS_AT_ONCE):
+            answers = await self._recall.similar(base, texts[start : start + TEXTS_AT_ONCE], 1)
+            nearest.update((start + number, rules[0]) for number, rules in enumerate(answers) if rules)
+        return nearest
 
     async def _prove(self, found: Extraction) -> deterministic.Proven:
         proven: dict[int, tuple[Triggers, tuple[str, ...]]] = {}

@@ -21,6 +21,11 @@ from ttsr_proxy.library.slugs import slug_of
 NEAR = 0.5
 """Likeness from which a statement may be another form of a rule that is there."""
 
+NEAR_IN_MEANING = 0.68
+"""The same for nearness of meaning, where it is measured: of 48 pairs every new rule was below it."""
+
+SAME_SCENARIO_IN_MEANING = 0.45
+
 SAME_SCENARIO = 0.3
 """Likeness to a rule from which a statement without a heading joins that rule's scenario."""
 
@@ -31,6 +36,10 @@ KIND = "deterministic"
 
 Proven = Mapping[int, tuple[Triggers, tuple[str, ...]]]
 """By number of the candidate: the triggers that passed, and what there is to say about the others."""
+
+
+Nearness = Mapping[int, tuple[LibraryRule, float]]
+"""By number of the candidate: the rule nearest in meaning, and how near; empty where it is not measured."""
 
 
 def split_commands(instruction: str, base: Snapshot) -> tuple[list[Command], str]:
@@ -55,6 +64,7 @@ def carry_out(
     commands: Iterable[Command],
     found: Extraction,
     proven: Proven,
+    nearest: Nearness,
 ) -> str:
     """Put commands and candidates into the draft; returns the reason of the plan."""
     for command in commands:
@@ -62,7 +72,7 @@ def carry_out(
     matching = _Matching(base, draft, found.candidates)
     for number, candidate in enumerate(found.candidates):
         triggers, remarks = proven.get(number, (Triggers(), ()))
-        matching.place(candidate, triggers, (*remarks, *candidate.warnings))
+        matching.place(candidate, triggers, (*remarks, *candidate.warnings), nearest.get(number))
     for passage in found.no_rules:
         if passage.uncertain:
             draft.uncertain(passage.reason, excerpt=passage.excerpt)
@@ -114,7 +124,13 @@ class _Matching:
             if rule.origin.uri and _key(rule) not in restated:
                 self._open[rule.origin.uri].append(rule)
 
-    def place(self, candidate: Candidate, triggers: Triggers, warnings: Sequence[str]) -> None:
+    def place(
+        self,
+        candidate: Candidate,
+        triggers: Triggers,
+        warnings: Sequence[str],
+        in_meaning: tuple[LibraryRule, float] | None,
+    ) -> None:
         rules = self._draft.rules
         text = _text(candidate, triggers, tuple(warnings))
         same = rules.get(self._by_key.get(candidate.key, ""))
@@ -126,7 +142,11 @@ class _Matching:
             self._draft.update(changed.atomic_id, text)
             return
         near, score = self._near.find(candidate.statement.constraint)
-        if near is not None and score >= NEAR:
+        is_near, is_related = score >= NEAR, score >= SAME_SCENARIO
+        if not is_near and in_meaning is not None:
+            near, score = in_meaning
+            is_near, is_related = score >= NEAR_IN_MEANING, score >= SAME_SCENARIO_IN_MEANING
+        if near is not None and is_near:
             self._draft.uncertain(
                 f"it may be another form of rule {near.atomic_id}, or a rule of its own; to decide, write"
                 f" `update {near.atomic_id}: ...` or word it so that the difference shows",
@@ -135,7 +155,7 @@ class _Matching:
                 existing=excerpt(near.constraint),
             )
             return
-        joined = near.scenario_id if near is not None and score >= SAME_SCENARIO else ""
+        joined = near.scenario_id if near is not None and is_related else ""
         rule = self._draft.new(candidate.slug, text, self._scenario(candidate, joined))
         self._by_key[candidate.key] = rule.atomic_id
 

@@ -127,20 +127,15 @@ class Recall:
         if not rules or not texts:
             return [[] for _ in texts]
         known = [rule.search_text for rule in rules]
-        table: list[list[float]] | None = None
+        table: Sequence[Sequence[float]] | None = None
         if self._vectors is not None:
             try:
                 mine = await self._vectors.vectors(texts, durable=False)
                 theirs = await self._vectors.vectors(known, durable=True)
-                table = (mine @ theirs.T).tolist()
+                table = await self._in_worker(lambda: (mine @ theirs.T).tolist())
             except NoEncoder as error:
                 _log.warning("recall_by_words", reason=str(error))
-        if table is None:
-            table = [[overlap(text, other) for other in known] for text in texts]
-        return [
-            sorted(zip(rules, scores, strict=True), key=lambda pair: (-pair[1], pair[0].atomic_id))[:limit]
-            for scores in table
-        ]
+        return await self._in_worker(lambda: _most_alike(rules, texts, known, table, limit))
 
     @property
     def by_meaning(self) -> bool:
@@ -180,6 +175,22 @@ def _choose(
         return "minilm", LocalEncoder(worker, settings.model_path, settings.tokenizer_path), None
     except NoEncoder as error:
         return "bm25", None, f"search goes by shared words only: {error}"
+
+
+def _most_alike(
+    rules: Sequence[LibraryRule],
+    texts: Sequence[str],
+    known: Sequence[str],
+    table: Sequence[Sequence[float]] | None,
+    limit: int,
+) -> list[list[tuple[LibraryRule, float]]]:
+    """For each text the rules by its row of scores; without a table by shared words."""
+    if table is None:
+        table = [[overlap(text, other) for other in known] for text in texts]
+    return [
+        sorted(zip(rules, scores, strict=True), key=lambda pair: (-pair[1], pair[0].atomic_id))[:limit]
+        for scores in table
+    ]
 
 
 def _scenario_scores(rules: Sequence[LibraryRule], scores: Sequence[float]) -> dict[str, float]:

@@ -166,6 +166,7 @@ async def test_what_cannot_be_read(client: Client, uri: str, code: str, status: 
         ({"instruction": None, "sources": []}, ["body", "instruction"]),
         ({"instruction": "x" * 64_001}, ["body", "instruction"]),
         ({"instruction": 5}, ["body", "instruction"]),
+        ({"instruction": "Never \ud800."}, ["body", "instruction"]),
         ({"instruction": "Do.", "limit": 3}, ["body", "limit"]),
         ({"sources": "x"}, ["body", "sources"]),
         ({"sources": [{"path": "https://example.com"}] * 17}, ["body", "sources"]),

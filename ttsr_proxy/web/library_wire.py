@@ -39,6 +39,7 @@ RETRY_AFTER_SECONDS = 10
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:/-]{1,128}")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _RULES_PREFIX = "/api/v1/rules/"
 
 _log = structlog.get_logger()
@@ -138,6 +139,8 @@ class Fields:
             return None
         if not isinstance(value, str):
             self.refuse(name, "must be a string", "string_type")
+        if not value.isascii() and _SURROGATE.search(value):
+            self.refuse(name, "must be Unicode text, without lone surrogates", "string_unicode")
         if len(value) > longest:
             self.refuse(name, f"must be at most {longest:,} characters", "string_too_long")
         return value

@@ -275,3 +275,8 @@ async def test_nearness_of_meaning_counts_where_it_is_measured(
     (done,) = await compiling.run("Audit trails must be kept.")
     assert done["operation"] == operation
     assert done.get("scenario_id") == joined
+
+
+async def test_control_characters_are_left_out(compiling: Compiling) -> None:
+    assert kinds(await compiling.run("Never \x00print\x1b[31m\x7f.")) == ["NEW"]
+    assert compiling.snapshot.active[0].constraint == "Never print[31m."

@@ -37,6 +37,7 @@ MAX_FRONTMATTER = 16_384
 _LITERAL = re.compile(
     r"(?i)\b(?:never|do not|don['’]t|must not|avoid|no)\b[^`.]{0,40}`(?P<literal>[^`\n]{2,60})`"
 )
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _MARKS = re.compile(r"[*_`]+")
 
 
@@ -99,7 +100,8 @@ def extract(texts: Sequence[SourceText]) -> Extraction:
     candidates: list[Candidate] = []
     no_rules: list[NoRule] = []
     blocks: list[Block] = []
-    for number, source in enumerate(texts, 1):
+    for number, given in enumerate(texts, 1):
+        source = replace(given, text=_CONTROLS.sub("", given.text))
         document = _document(source.text)
         if any(is_known_key(key) for key in document.metadata) and document.body.strip():
             candidates.append(_rule_file(source, document))

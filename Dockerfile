@@ -1,9 +1,15 @@
 FROM python:3.13-slim AS build
 WORKDIR /src
+# Every package is pinned by its hash: what `make lock` chose, and nothing else.
+COPY container container
+RUN python -m venv /opt/ttsr-proxy \
+    && /opt/ttsr-proxy/bin/pip install --no-cache-dir --require-hashes -r container/requirements.txt \
+    && pip install --no-cache-dir --require-hashes -r container/build.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY ttsr_proxy ttsr_proxy
 COPY rules rules
-RUN python -m venv /opt/ttsr-proxy && /opt/ttsr-proxy/bin/pip install --no-cache-dir .
+RUN pip wheel --no-deps --no-build-isolation --wheel-dir /wheel . \
+    && /opt/ttsr-proxy/bin/pip install --no-cache-dir --no-deps /wheel/*.whl
 
 FROM python:3.13-slim
 RUN useradd --uid 10001 --create-home --home-dir /home/ttsr ttsr \

@@ -3,11 +3,19 @@
 #   make demo    see an interrupt happen (no key, no network)
 #   make test    all tests        make lint    style       make types   mypy and import contracts
 #   make format  format the code  make bench   benchmarks  make docs    generated parts of docs/
+#   make fuzz    coverage-guided fuzzing, FUZZ_SECONDS for each target (FUZZ=sse for one)
+#   make audit   known vulnerabilities of what the container installs
+#   make lock    choose the container's packages anew, with their hashes
 
 PYTHON ?= python3
 TEST_JOBS ?= 2
 PYTEST_ARGS ?=
 BENCH ?= $(wildcard benchmarks/[a-z]*.py)
+
+FUZZ ?= sse json_arguments tool_calls prose conditions rule_files protocols configuration
+FUZZ_SECONDS ?= 60
+
+LOCK := pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.13
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,7 +24,7 @@ READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: demo test lint types format bench docs venv clean
+.PHONY: demo test lint types format bench docs fuzz audit lock venv clean
 
 venv: $(READY)
 
@@ -48,6 +56,23 @@ bench: $(READY)
 
 docs: $(READY)
 	$(BIN)/python docs/generate.py
+
+fuzz: $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[fuzz]'
+	@for target in $(FUZZ); do \
+		echo "== $$target, $(FUZZ_SECONDS) s"; \
+		$(BIN)/python tests/fuzz/run.py $$target -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=1024 -max_len=2048 \
+			-verbosity=0 -artifact_prefix=.fuzz- || exit 1; \
+	done
+
+audit: $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[audit]'
+	@for list in container/*.txt; do $(BIN)/pip-audit --disable-pip --require-hashes -r $$list || exit 1; done
+
+lock: $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[audit]'
+	$(BIN)/uv $(LOCK) pyproject.toml -o container/requirements.txt
+	$(BIN)/uv $(LOCK) container/build.in -o container/build.txt
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

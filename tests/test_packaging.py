@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -80,6 +81,25 @@ def test_the_container_serves_on_its_port_and_says_whether_it_is_well(
         "--rules": "/rules",
         "--state": "/state/state.db",
     }
+
+
+def test_the_container_installs_only_what_is_pinned_by_its_hash() -> None:
+    installs = re.findall(r"pip (?:install|wheel) [^&\n]*", (ROOT / "Dockerfile").read_text())
+    assert installs
+    assert all("--require-hashes" in line or "--no-deps" in line for line in installs)
+    for name in ("requirements.txt", "build.txt"):
+        listed = (ROOT / "container" / name).read_text().replace("\\\n", "")
+        lines = [line for line in listed.splitlines() if line and not line.lstrip().startswith("#")]
+        assert lines
+        assert all(re.match(r"[a-z0-9-]+==\S+ .*--hash=sha256:[0-9a-f]{64}", line) for line in lines)
+
+
+def test_the_pinned_packages_are_those_that_the_package_asks_for() -> None:
+    listed = (ROOT / "container" / "requirements.txt").read_text()
+    pinned = set(re.findall(r"^([a-z0-9-]+)==", listed, re.M))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = {re.split(r"[>=;]", line)[0].strip().replace(".", "-") for line in project["dependencies"]}
+    assert asked <= pinned
 
 
 def test_the_container_build_sees_only_what_it_copies() -> None:

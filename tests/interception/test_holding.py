@@ -249,7 +249,7 @@ def test_a_held_call_is_a_silence_that_is_filled_every_ten_seconds(playbook: Any
 
 def test_a_client_that_counts_only_real_events_gets_real_events(playbook: Any) -> None:
     (
-        playbook(BAD, active=True)
+        playbook(BAD, activity="events")
         >> says("go")
         << asked("user: go")
         >> answers(text("Hello, ", "BADWORD"))
@@ -270,7 +270,7 @@ def test_a_client_that_counts_only_real_events_gets_real_events(playbook: Any) -
 
 def test_without_an_open_block_a_real_event_is_a_stop_reason_of_null(playbook: Any) -> None:
     (
-        playbook(BAD, active=True)
+        playbook(BAD, activity="events")
         >> says("go")
         << asked("user: go")
         >> answers(tool("Write", WRITE, midway=(stall(),)))
@@ -281,6 +281,23 @@ def test_without_an_open_block_a_real_event_is_a_stop_reason_of_null(playbook: A
         << gets(f"{STREAMED} tool_use stop")
         << finished()
     )
+
+
+def test_a_client_that_counts_only_content_gets_a_held_call_uninspected_before_it_gives_up(
+    playbook: Any,
+) -> None:
+    book = playbook(BAD, activity="content") >> says("go") << asked("user: go")
+    book >> answers(tool("Write", {"a": "BADWORD"}, midway=(stall(),)), text("later")) << gets("start")
+    book >> passes(239) << gets(" ".join(["<ping> <tick>"] * 23)) >> passes(1) << gets('Write[{"a": "B')
+    book >> goes_on() << gets('ADWORD"}] text[later] tool_use stop') << finished()
+    assert book.noted == ["not_inspected held too long Write"]
+
+
+def test_a_client_that_can_be_kept_alive_never_gets_a_held_call_uninspected(playbook: Any) -> None:
+    book = playbook(BAD, activity="events") >> says("go") << asked("user: go")
+    book >> answers(tool("Write", WRITE, midway=(stall(),))) << gets("start") >> passes(1000)
+    book << gets(" ".join(["<ping> <tick>"] * 100))
+    assert book.noted == []
 
 
 def test_upstreams_own_silence_is_upstreams(playbook: Any) -> None:

@@ -156,18 +156,22 @@ def test_counting_tokens_is_side_traffic_of_claude_code() -> None:
 
 
 @pytest.mark.parametrize(
-    ("headers", "active"),
+    ("headers", "path", "activity"),
     [
-        (CLAUDE_CODE, True),
-        (CODEX, True),
-        ({"user-agent": "omp/18.2.3"}, True),
-        (OPENCODE, False),
-        ({"user-agent": "OpenAI/Python 3.57.0"}, False),
-        ({}, False),
+        (CLAUDE_CODE, "/v1/messages", "events"),
+        (CODEX, "/v1/responses", "events"),
+        ({"user-agent": "omp/18.2.3"}, "/v1/messages", "events"),
+        ({"user-agent": "omp/18.2.3"}, "/v1/chat/completions", "content"),
+        ({"user-agent": "omp/18.2.3"}, "/v1/responses", "content"),
+        (OPENCODE, "/v1/chat/completions", "bytes"),
+        ({"user-agent": "OpenAI/Python 3.57.0"}, "/v1/chat/completions", "bytes"),
+        ({}, "/v1/messages", "bytes"),
     ],
 )
-def test_clients_that_do_not_count_pings_are_known(headers: dict[str, str], active: bool) -> None:
-    assert identify(headers, TOOLS).keepalive_active is active
+def test_what_clients_count_as_a_sign_of_life_is_known(
+    headers: dict[str, str], path: str, activity: str
+) -> None:
+    assert identify(headers, TOOLS, path=path).activity == activity
 
 
 def test_a_session_id_is_one_short_printable_line() -> None:

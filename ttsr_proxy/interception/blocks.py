@@ -113,6 +113,20 @@ class WatchedBlock:
         return bool(self._reach.rules or self._reach.edits)
 
     @property
+    def withheld(self) -> bool:
+        """Nothing of it may be shown yet, however long that takes."""
+        return self.holding and self.whole and not self.cleared
+
+    def unwatch(self) -> None:
+        """Give up: all of it may be shown, and it is not looked into any more."""
+        self.cleared = True
+        self.waiting.clear()
+        self._reach = Reach(frozenset(), frozenset())
+        self._calls = self._edits = None
+        self._matchers.clear()
+        self._resumed.clear()
+
+    @property
     def text(self) -> str:
         """What has come of the block's own stream."""
         if len(self._pieces) > 1:

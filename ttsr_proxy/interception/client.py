@@ -29,6 +29,8 @@ _KINDS: dict[BlockKind, ItemKind] = {"text": "text", "thinking": "thinking", "to
 
 @dataclass(slots=True)
 class _Given:
+    number: int
+    """The block's index as the client has it."""
     kind: ItemKind
     anchor: str | None
     alias: str | None
@@ -45,7 +47,10 @@ def _given_block(item: HistoryItem) -> GivenBlock:
 
 
 class ClientResponse:
-    """Indexes are given out here, so that they are contiguous over all attempts.
+    """Blocks are known by their position among all that the client was given, over all attempts.
+
+    The client sees upstream's own indexes, gaps and all, until an attempt is aborted; the blocks of later
+    attempts are counted on from there.
 
     Thinking that was cut off is closed with a signature of the proxy's own, which clients send back and the
     proxy takes out again. It names the `exchange`, so that it also tells which response it stands in.
@@ -57,6 +62,7 @@ class ClientResponse:
         self._writer: ResponseWriter = protocol.writer(request)
         self._given: list[_Given] = []
         self._open: dict[int, BlockKind] = {}
+        self._spliced = False
         self.stage: Stage = "unsent"
         self.begun = False
         """The response itself has begun, not only comments and the like before it."""
@@ -96,11 +102,14 @@ class ClientResponse:
         return self._sent(data)
 
     def begin(self, event: BlockStarted) -> tuple[int, bytes]:
-        """Open a block: its index and the bytes."""
+        """Open a block: its position and the bytes."""
         index = len(self._given)
+        number = (
+            1 + max((given.number for given in self._given), default=-1) if self._spliced else event.index
+        )
         item = self._protocol.item_of_block(event.value, "assistant")
         kind = _KINDS.get(event.kind) or item.kind
-        self._given.append(_Given(kind, item.anchor, item.alias, event.choice))
+        self._given.append(_Given(number, kind, item.anchor, item.alias, event.choice))
         self._open[index] = event.kind
         self.begun = True
         if event.kind == "tool":
@@ -110,19 +119,20 @@ class ClientResponse:
         initial = self._protocol.initial_text(event)
         if initial and event.kind in ("text", "thinking"):
             self._add_text(index, initial)
-        return index, self._sent(self._writer.reindex(event, index))
+        return index, self._sent(self._writer.reindex(event, number))
 
     def delta(self, event: BlockDelta, index: int) -> bytes:
         if event.channel in ("text", "thinking"):
             self._add_text(index, event.text)
-        return self._sent(self._writer.reindex(event, index))
+        return self._sent(self._writer.reindex(event, self._given[index].number))
 
     def part_of(self, event: BlockDelta, index: int, text: str) -> bytes:
         self._add_text(index, text)
-        return self._sent(self._writer.part_of(event, index, text))
+        return self._sent(self._writer.part_of(event, self._given[index].number, text))
 
     def break_off(self) -> bytes:
         """The attempt is aborted: what of its delivered output was not written yet."""
+        self._spliced = True
         return self._sent(self._writer.break_off())
 
     def end_block(self, event: BlockEnded, index: int) -> bytes:
@@ -130,30 +140,34 @@ class ClientResponse:
         self._given[index].settled = _given_block(item)
         del self._open[index]
         self.stage = "content"
-        return self._writer.reindex(event, index)
+        return self._writer.reindex(event, self._given[index].number)
 
     def close_cut(self) -> bytes:
         """Close what an aborted attempt left open: prose as it stands, thinking with the proxy's mark."""
         out = b""
         for index, kind in sorted(self._open.items()):
+            number = self._given[index].number
             if kind == "thinking":
                 marker = f"ttsr:{self._exchange}:{index}"
-                signed = self._writer.marker(index, marker)
+                signed = self._writer.marker(number, marker)
                 if signed:
                     value = {"type": "thinking", "thinking": self.given_text(index), "signature": marker}
                     item = self._protocol.item_of_block(value, "assistant")
                     self._given[index].settled = GivenBlock("thinking", item.anchor, item.text)
                 out += signed
-            out += self._writer.stop_block(index)
+            out += self._writer.stop_block(number)
             self.stage = "content"
         self._open.clear()
         return out
 
     def take(self, value: JsonObject, choice: int) -> int:
-        """A complete block of an answer that is not streamed: its index."""
+        """A complete block of an answer that is not streamed: its position."""
         item = self._protocol.item_of_block(value, "assistant")
-        self._given.append(_Given(item.kind, item.anchor, item.alias, choice, settled=_given_block(item)))
-        return len(self._given) - 1
+        index = len(self._given)
+        self._given.append(
+            _Given(index, item.kind, item.anchor, item.alias, choice, settled=_given_block(item))
+        )
+        return index
 
     def other(self, event: Other) -> bytes:
         return self._sent(self._writer.other(event))
@@ -171,7 +185,11 @@ class ClientResponse:
         return self.close_cut() + self._writer.finish(stop_reason, usage)
 
     def keepalive(self, active: bool) -> bytes:
-        return self._writer.keepalive(self.open_block, active)
+        open_block = self.open_block
+        if open_block is not None:
+            index, kind = open_block
+            open_block = self._given[index].number, kind
+        return self._writer.keepalive(open_block, active)
 
     def error(self, error: dict[str, object]) -> bytes:
         return self._writer.error(error)

@@ -131,10 +131,14 @@ class Exchange:
             return []
         if progress.interrupted and now >= self._failures.bound:
             return list(self._failures.timed_out(now))
-        actions = list(progress.release(now))
+        actions: list[Action] = []
+        if (bound := self._silence_bound) is not None and now >= bound:
+            actions = list(self._watch.give_up())
+        actions += progress.release(now)
         if self._silent and now >= progress.last_sent + KEEPALIVE_SECONDS:
             progress.last_sent = now
-            actions.append(Send(progress.client.keepalive(self._setup.requester.keepalive_active)))
+            active = self._setup.requester.activity != "bytes"
+            actions.append(Send(progress.client.keepalive(active)))
         return actions
 
     def client_gone(self, now: float) -> list[Action]:
@@ -154,6 +158,8 @@ class Exchange:
             times.append(progress.last_sent + KEEPALIVE_SECONDS)
         if progress.interrupted and not progress.client.ended:
             times.append(self._failures.bound)
+        elif (bound := self._silence_bound) is not None:
+            times.append(bound)
         return min(times, default=None)
 
     @property
@@ -164,6 +170,15 @@ class Exchange:
             return False
         attempt = progress.attempt
         return attempt is None or attempt.delivery.holding or (progress.interrupted and not attempt.heard)
+
+    @property
+    def _silence_bound(self) -> float | None:
+        """When a first attempt's held call has to go uninspected: no keep-alive works for this client."""
+        progress = self._progress
+        attempt = progress.attempt
+        if attempt is None or progress.interrupted or self._setup.requester.activity != "content":
+            return None
+        return self._failures.bound if any(block.withheld for block in attempt.blocks.values()) else None
 
     # One event of an attempt after the other.
 

@@ -15,7 +15,7 @@ from ttsr_proxy.interception.progress import Progress
 from ttsr_proxy.protocols.events import StreamFailed
 
 RETRY_BOUND_SECONDS = 240.0
-"""How long a response may go without real content once an attempt was aborted."""
+"""How long a response may go without real content once an attempt was aborted, or for a held call."""
 
 _OVERLOADED = frozenset((429, 503, 529))
 
@@ -29,7 +29,7 @@ class Failures:
 
     @property
     def bound(self) -> float:
-        """When a response with an aborted attempt has waited long enough."""
+        """When a client has waited long enough for content."""
         return self._progress.last_content + RETRY_BOUND_SECONDS
 
     def refused(self, status: int, body: bytes, retry_after: float | None, now: float) -> Iterator[Action]:

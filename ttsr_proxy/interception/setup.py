@@ -9,6 +9,7 @@ from ttsr_proxy.config import TtsrSettings
 from ttsr_proxy.protocols.protocol import WireProtocol
 from ttsr_proxy.protocols.request import ApiRequest
 from ttsr_proxy.rules.model import Rule
+from ttsr_proxy.sessions.identity import Activity
 from ttsr_proxy.sessions.recall import Recalled
 from ttsr_proxy.sessions.store import Unfinished
 from ttsr_proxy.toolcalls.families import FamilyTable
@@ -26,7 +27,7 @@ class Requester:
     """What the client sent to identify its conversation; groups the log and decides nothing."""
     client: str
     agent: str
-    keepalive_active: bool
+    activity: Activity
     observed: str | None
     """Why this request is only observed (a helper call of a known agent), else None."""
 

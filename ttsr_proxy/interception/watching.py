@@ -85,6 +85,14 @@ class Watch:
             if not self._progress.current(attempt) or self._progress.checking:
                 return
 
+    def give_up(self) -> Iterator[Action]:
+        """What is withheld until it is complete has waited too long for this client: it goes uninspected."""
+        attempt = self._progress.attempt
+        for block in list(attempt.blocks.values()) if attempt is not None else ():
+            if block.withheld:
+                block.unwatch()
+                yield Note("not_inspected", {"reason": "held too long", "tool": block.start.tool})
+
     def ast_checked(self, results: Sequence[tuple[AstHit, ...] | None], now: float) -> Iterator[Action]:
         """The answers of ast-grep on one block; None where a job was not done."""
         progress, attempt = self._progress, self._progress.attempt

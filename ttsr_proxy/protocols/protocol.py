@@ -89,7 +89,10 @@ class ResponseWriter(Protocol):
         """An attempt's terminal event."""
 
     def other(self, event: Other) -> bytes:
-        """An event that is not interpreted."""
+        """An event that is not interpreted.
+
+        After `break_off`, what is no JSON or speaks of a block that was never opened is left out.
+        """
 
     def finish(self, stop_reason: str, usage: Mapping[str, int]) -> bytes:
         """A legal end made by the proxy; every block must be closed."""

@@ -9,13 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from ttsr_proxy import jsontext
 from ttsr_proxy.jsontext import JsonObject
 
 MAX_NAME: Final = 200
 """Characters of a client's id that are kept."""
+
+
+Activity: TypeAlias = Literal["bytes", "events", "content"]
+"""What keeps a client from giving up on a stream: any bytes (comments, pings), only events of the answer,
+even empty ones, or only new content, so that nothing keeps it alive while output is held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +35,7 @@ class Identity:
     """`main`, or the name or id of the sub-agent."""
     helper: str | None
     """Why this is side traffic of a recognised agent (`no tools`, `compaction`, ...), else None."""
-    keepalive_active: bool
-    """The client gives up on a stream of mere pings or comments: keep-alives must carry (empty) content."""
+    activity: Activity
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ class _Client:
     """Any of these headers with a value that begins so, in lower case."""
     has_helpers: bool = False
     """Its main requests always carry tools; those without are titles, summaries and the like."""
-    keepalive_active: bool = False
+    activity: Activity = "bytes"
     is_library: bool = False
     """The agent that uses it may be known by what it says."""
 
@@ -50,9 +54,9 @@ _CLAUDE_CODE: Final = _Client(
     "claude-code",
     (("x-claude-code-session-id", ""), ("user-agent", "claude-cli/")),
     has_helpers=True,
-    keepalive_active=True,
+    activity="events",
 )
-_OMP: Final = _Client("omp", (("user-agent", "omp/"),), has_helpers=True, keepalive_active=True)
+_OMP: Final = _Client("omp", (("user-agent", "omp/"),), has_helpers=True, activity="events")
 _AIDER: Final = _Client("aider", (("user-agent", "aider/"), ("x-title", "aider")))
 _UNKNOWN: Final = _Client("unknown", ())
 
@@ -66,7 +70,7 @@ _CLIENTS: Final = (
             ("user-agent", "codex"),
         ),
         has_helpers=True,
-        keepalive_active=True,
+        activity="events",
     ),
     _Client("opencode", (("user-agent", "opencode/"), ("x-session-affinity", "ses_")), has_helpers=True),
     _OMP,
@@ -126,7 +130,7 @@ def identify(headers: Mapping[str, str], body: JsonObject, *, path: str = "") ->
         session=_session(headers, body),
         agent=_agent(headers, turn),
         helper=_helper(client, headers, turn, body, path) if client.has_helpers else None,
-        keepalive_active=client.keepalive_active,
+        activity=_activity(client, path),
     )
 
 
@@ -137,6 +141,13 @@ def _client(headers: Mapping[str, str], body: JsonObject) -> _Client:
                 return _OMP
             return _AIDER if client.is_library and _is_aider(body) else client
     return _UNKNOWN
+
+
+def _activity(client: _Client, path: str) -> Activity:
+    """Omp counts empty deltas over Anthropic's API, but not over those of OpenAI while a call is awaited."""
+    if client is _OMP and path.rstrip("/").endswith(("/chat/completions", "/responses")):
+        return "content"
+    return client.activity
 
 
 def _is_aider(body: JsonObject) -> bool:

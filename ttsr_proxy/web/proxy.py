@@ -195,7 +195,7 @@ def _requester(project: Project, who: Identity, tenant: str | None, ttsr: TtsrSe
         session=f"{who.session}/{who.agent}" if who.session and who.agent != "main" else who.session,
         client=who.client,
         agent=who.agent,
-        keepalive_active=who.keepalive_active,
+        activity=who.activity,
         observed=who.helper if ttsr.observe_helpers else None,
     )
 

@@ -54,9 +54,6 @@ async def _serve(settings: Settings, ready: Callable[[str], None] | None) -> Non
         url = await listen(runner, settings.host, settings.port)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        # The rules and modules that stay are left out of garbage collection, whose pauses delay streams.
-        gc.collect()
-        gc.freeze()
         if ready is not None:
             ready(url)
         await stop.wait()
@@ -85,8 +82,13 @@ async def _drain(runner: web.AppRunner) -> None:
 
 
 async def listen(runner: web.AppRunner, host: str, port: int) -> str:
-    """Listen, and the URL to be reached at. Raises OSError when the address cannot be used."""
+    """Listen, and the URL to be reached at. Raises OSError when the address cannot be used.
+
+    The rules and modules that stay are left out of garbage collection, whose pauses delay streams.
+    """
     await web.TCPSite(runner, host, port).start()
+    gc.collect()
+    gc.freeze()
     port = runner.addresses[0][1]
     shown = f"[{host}]" if ":" in host else host
     return f"http://{shown}:{port}"

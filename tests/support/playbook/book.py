@@ -39,6 +39,7 @@ from ttsr_proxy.interrupts.record import InterruptRecord
 from ttsr_proxy.jsontext import canonical
 from ttsr_proxy.protocols.anthropic import ANTHROPIC
 from ttsr_proxy.rules.model import Rule
+from ttsr_proxy.sessions.identity import Activity
 from ttsr_proxy.sessions.recall import recall
 from ttsr_proxy.toolcalls.families import FamilyTable
 from ttsr_proxy.triggers.ast import AstCheck
@@ -52,14 +53,14 @@ Line = tuple[str, Any]
 
 
 class Playbook:
-    """One client's conversation. `active` is for clients that count only real events as a sign of life."""
+    """One client's conversation. `activity` is what the client counts as a sign of life."""
 
     def __init__(
         self,
         *rules: Rule,
         agent: Agent | None = None,
         store: MemoryStore | None = None,
-        active: bool = False,
+        activity: Activity = "bytes",
         observed: str | None = None,
         ast_by_hand: bool = False,
         strict: bool = True,
@@ -72,7 +73,7 @@ class Playbook:
         self.settings = TtsrSettings(budget=budget or BudgetSettings(), hold=hold or HoldSettings(), **ttsr)
         self.ruleset = RuleSet(rules, interrupt_mode=self.settings.interrupt_mode)
         assert not self.ruleset.rejected, self.ruleset.rejected
-        self.active = active
+        self.activity = activity
         self.observed = observed
         self.strict = strict
         self.ids = itertools.count(1)
@@ -171,7 +172,7 @@ class Playbook:
                 session=None,
                 client="unknown",
                 agent="main",
-                keepalive_active=self.active,
+                activity=self.activity,
                 observed=self.observed,
             ),
             left=left,

@@ -24,9 +24,15 @@ from ttsr_proxy.protocols.events import (
     ResponseStarted,
 )
 
+_OF_MESSAGE = frozenset(("message_start", "content_block_start", "content_block_delta", "content_block_stop"))
+"""Events that belong to their own message, by its indexes."""
+
 
 class AnthropicWriter:
-    """Stateless: a message has no ids or sequence numbers after its opening event."""
+    """A message has no ids or sequence numbers after its opening event."""
+
+    def __init__(self) -> None:
+        self._spliced = False
 
     def start(self, event: ResponseStarted) -> bytes:
         """The first attempt's `message_start`, as it came."""
@@ -34,6 +40,7 @@ class AnthropicWriter:
 
     def break_off(self) -> bytes:
         """Nothing: every event is written whole."""
+        self._spliced = True
         return b""
 
     def reindex(self, event: BlockStarted | BlockDelta | BlockEnded, index: int) -> bytes:
@@ -94,7 +101,11 @@ class AnthropicWriter:
         return event.raw
 
     def other(self, event: Other) -> bytes:
-        """The event, as it came."""
+        """The event, as it came; of a later attempt nothing that would not fit into this message."""
+        if self._spliced and b"data" in event.raw:
+            name, payload = _open_event(event.raw)
+            if not payload or name in _OF_MESSAGE:
+                return b""
         return event.raw
 
     def finish(self, stop_reason: str, usage: Mapping[str, int]) -> bytes:

@@ -143,13 +143,16 @@ class ChatWriter:
         """As it came; in a later attempt, in the response's identity, and prompt filter results not again."""
         if not self._spliced:
             return event.raw
-        payload = decode_object(sse.parse(event.raw).data)
-        if payload is None or not isinstance(payload.get("choices"), list):
+        said = sse.parse(event.raw)
+        payload = decode_object(said.data)
+        if payload is None:
+            return b"" if said.has_data else event.raw
+        if not isinstance(payload.get("choices"), list):
             return event.raw
         if not payload["choices"] and not payload.get("usage"):
             return b""
         return _event(
-            {**self._identified(payload), "choices": [_without_role(one) for one in payload["choices"]]}
+            {**self._identified(payload), "choices": [_continuing(one) for one in payload["choices"]]}
         )
 
     def finish(self, stop_reason: str, usage: Mapping[str, int]) -> bytes:
@@ -261,10 +264,17 @@ class ChatWriter:
         return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 
-def _without_role(choice: JsonValue) -> JsonValue:
+_OF_ANSWER = frozenset(("role", "tool_calls", "function_call"))
+"""What belongs to its own answer: its beginning, and pieces of calls that it never opened."""
+
+
+def _continuing(choice: JsonValue) -> JsonValue:
     if not isinstance(choice, dict) or not isinstance(choice.get("delta"), dict):
         return choice
-    return {**choice, "delta": {name: part for name, part in choice["delta"].items() if name != "role"}}
+    return {
+        **choice,
+        "delta": {name: part for name, part in choice["delta"].items() if name not in _OF_ANSWER},
+    }
 
 
 def _event(payload: JsonObject) -> bytes:

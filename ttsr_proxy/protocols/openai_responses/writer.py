@@ -173,7 +173,14 @@ class ResponsesWriter:
         return self._event(name, {**payload, "response": changed})
 
     def other(self, event: Other) -> bytes:
-        """The event as it came; what a retry says of its own beginning is left out."""
+        """The event as it came.
+
+        What a retry says of its own beginning is left out, and what does not fit into this response.
+        """
+        if self._spliced and b"data" in event.raw:
+            payload = _open_event(event.raw)[1]
+            if not payload or "output_index" in payload or "item_id" in payload:
+                return b""
         if b"response." in event.raw:
             name, payload = _open_event(event.raw)
             response = payload.get("response")

@@ -1,0 +1,80 @@
+"""Answers that no upstream should give: passed on as they are, left out where they cannot be spliced in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playbook import Playbook, asked, rule, says
+
+from ttsr_proxy.interception.actions import Action, Send
+
+OPENING = {"id": "m", "type": "message", "role": "assistant", "content": [], "model": "m", "usage": {}}
+ENDING = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}
+
+
+def event(kind: str, **fields: Any) -> bytes:
+    return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n".encode()
+
+
+def block(index: int, said: str) -> bytes:
+    return (
+        event("content_block_start", index=index, content_block={"type": "text", "text": ""})
+        + event("content_block_delta", index=index, delta={"type": "text_delta", "text": said})
+        + event("content_block_stop", index=index)
+    )
+
+
+START = event("message_start", message=OPENING)
+END = event("message_delta", delta=ENDING["delta"], usage=ENDING["usage"]) + event("message_stop")
+
+
+def answer(book: Playbook, *stream: bytes) -> bytes:
+    """Upstream answers with these events: what the client gets of them, unread by its strict parser."""
+    actions: list[Action] = book.exchange.attempt_answered("", book.now)
+    for piece in stream:
+        actions += book.exchange.data(piece, book.now)
+    return b"".join(action.data for action in actions if isinstance(action, Send))
+
+
+@pytest.fixture
+def book(playbook: Callable[..., Playbook]) -> Playbook:
+    return playbook(rule("no-bad-word", "BADWORD")) >> says("go") << asked("user: go")
+
+
+def lost(index: int) -> bytes:
+    return event("content_block_delta", index=index, delta={"type": "text_delta", "text": "lost"})
+
+
+def test_gaps_in_the_indexes_of_a_first_answer_pass_as_they_came(book: Playbook) -> None:
+    stream = [START, block(1, "one"), block(5, "five"), END]
+    assert answer(book, *stream) == b"".join(stream)
+
+
+def test_blocks_of_a_retry_are_counted_on_from_the_last_that_the_client_has(book: Playbook) -> None:
+    assert answer(book, START, block(3, "Hello."), block(4, "BADWORD")) == START + block(3, "Hello.")
+    rewritten = answer(book, START, block(0, "Good."), END)
+    assert [json.loads(line[6:]).get("index") for line in rewritten.splitlines() if line[:5] == b"data:"] == [
+        *(4, 4, 4),
+        *(None, None),
+    ]
+
+
+def test_an_open_block_of_a_first_answer_is_closed_by_the_index_that_the_client_has(book: Playbook) -> None:
+    opening, delta = block(3, "Hello, BADWORD").split(b"\n\n")[:2]
+    answer(book, START, opening + b"\n\n", delta + b"\n\n")
+    assert b'"index":3' in answer(book, START, block(0, "Good."), END).split(b"\n\n")[0]
+
+
+def test_what_a_retry_says_of_blocks_that_it_never_opened_is_left_out(book: Playbook) -> None:
+    answer(book, START, block(0, "BADWORD"))
+    news = event("ping") + event("news") + b": comment\n\n"
+    odd = [lost(7), event("content_block_stop", index=7), START, b"data: no json\n\n", news, lost(0)]
+    assert answer(book, START, *odd, block(0, "Good."), lost(0), END) == news + block(0, "Good.") + END
+
+
+def test_what_a_first_answer_says_of_blocks_that_it_never_opened_passes(book: Playbook) -> None:
+    stream = [START, lost(7), block(0, "Good."), lost(0), b"data: no json\n\n", END]
+    assert answer(book, *stream) == b"".join(stream)

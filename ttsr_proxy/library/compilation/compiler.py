@@ -72,14 +72,18 @@ class DeterministicCompiler:
     async def _nearest(self, base: Snapshot, found: Extraction) -> deterministic.Nearness:
         if self._recall is None or not self._recall.by_meaning or not base.rules:
             return {}
-        texts = [
-            f"{candidate.statement.applies_when} {candidate.statement.constraint}".strip()
-            for candidate in found.candidates
-        ]
+        known = {deterministic.rule_key(rule) for rule in base.rules.values()}
+        asked = {
+            number: f"{candidate.statement.applies_when} {candidate.statement.constraint}".strip()
+            for number, candidate in enumerate(found.candidates)
+            if candidate.key not in known
+        }
+        numbers = list(asked)
         nearest: dict[int, tuple[LibraryRule, float]] = {}
-        for start in range(0, len(texts), TEXTS_AT_ONCE):
-            answers = await self._recall.similar(base, texts[start : start + TEXTS_AT_ONCE], 1)
-            nearest.update((start + number, rules[0]) for number, rules in enumerate(answers) if rules)
+        for start in range(0, len(numbers), TEXTS_AT_ONCE):
+            part = numbers[start : start + TEXTS_AT_ONCE]
+            answers = await self._recall.similar(base, [asked[number] for number in part], 1)
+            nearest.update((number, rules[0]) for number, rules in zip(part, answers, strict=True) if rules)
         return nearest
 
     async def _prove(self, found: Extraction) -> deterministic.Proven:

@@ -115,13 +115,13 @@ class _Matching:
     def __init__(self, base: Snapshot, draft: Draft, candidates: Sequence[Candidate]) -> None:
         self._draft = draft
         self._base = base
-        self._by_key = {_key(rule): rule.atomic_id for rule in base.rules.values()}
+        self._by_key = {rule_key(rule): rule.atomic_id for rule in base.rules.values()}
         self._near = Nearest(base.rules.values())
         restated = {candidate.key for candidate in candidates}
         # Rules whose text is gone from the source that they came from, by that source.
         self._open: dict[str, list[LibraryRule]] = defaultdict(list)
         for rule in base.rules.values():
-            if rule.origin.uri and _key(rule) not in restated:
+            if rule.origin.uri and rule_key(rule) not in restated:
                 self._open[rule.origin.uri].append(rule)
 
     def place(
@@ -212,5 +212,6 @@ def _text(candidate: Candidate, triggers: Triggers, warnings: tuple[str, ...]) -
     )
 
 
-def _key(rule: LibraryRule) -> tuple[str, str, str]:
+def rule_key(rule: LibraryRule) -> tuple[str, str, str]:
+    """As `Candidate.key`."""
     return normalised(rule.constraint), normalised(rule.applies_when), normalised(rule.exception)

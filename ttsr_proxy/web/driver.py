@@ -249,14 +249,16 @@ class Driver:
     # The client.
 
     async def _send(self, data: bytes) -> None:
-        if self._response is None:
-            assert self._answer is not None
-            self._response = web.StreamResponse(
-                status=self._answer.status,
-                headers=self._upstream_headers(self._answer),
-            )
-            await self._response.prepare(self._request)
-        await self._response.write(data)
+        response = self._response or await self._open()
+        await response.write(data)
+
+    async def _open(self) -> web.StreamResponse:
+        assert self._answer is not None
+        self._response = web.StreamResponse(
+            status=self._answer.status, headers=self._upstream_headers(self._answer)
+        )
+        await self._response.prepare(self._request)
+        return self._response
 
     @staticmethod
     def _upstream_headers(answer: UpstreamAnswer) -> CIMultiDict[str]:
@@ -271,7 +273,10 @@ class Driver:
 
     async def _finish(self, broken: bool) -> None:
         self._finished = True
-        if broken and self._request.transport is not None and self._response is not None:
+        if broken and self._response is None:
+            # Lost behind the headers: the client has them too, and no more.
+            await self._open()
+        if broken and self._request.transport is not None:
             self._request.transport.abort()
         elif self._response is not None and not isinstance(self._response, web.Response):
             await self._response.write_eof()

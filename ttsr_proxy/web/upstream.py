@@ -47,9 +47,13 @@ class UpstreamAnswer:
 
     async def read_piece(self) -> bytes:
         """What has arrived since the last call; empty at the end. Raises UpstreamLost."""
+        content = self.response.content
         try:
-            return await self.response.content.readany()
+            return await content.readany()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            # What had arrived before the loss is still there, and aiohttp's public methods only raise.
+            if rest := content._read_nowait(-1):
+                return rest
             raise UpstreamLost(_reason(error)) from error
 
     async def read_all(self) -> bytes:

@@ -249,6 +249,10 @@ def test_the_environment_goes_before_a_projects_part_of_the_file(place: Place) -
         ("projects: {default: {path: .}}", ["projects.default", "--project"]),
         ("- a", ["keys and values"]),
         ("a: [", ["not valid YAML", "line 1"]),
+        ("port: 2001-99-99", ["not valid YAML", "month"]),
+        ("port: !!timestamp x", ["not valid YAML"]),
+        ("port: !!bool x", ["not valid YAML"]),
+        ("a: " + "[" * 5000, ["not valid YAML"]),
     ],
 )
 def test_a_wrong_key_or_value_names_the_file_the_key_and_what_is_allowed(

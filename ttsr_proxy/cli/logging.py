@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
+import traceback
 from typing import TextIO
 
 import structlog
@@ -38,6 +39,7 @@ def configure_logging(stream: TextIO | None = None, level: int = logging.INFO) -
         cache_logger_on_first_use=False,
     )
     handler = logging.StreamHandler(stream)
+    handler.addFilter(_exceptions_by_place)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*shared, structlog.stdlib.add_logger_name],
@@ -45,6 +47,17 @@ def configure_logging(stream: TextIO | None = None, level: int = logging.INFO) -
         )
     )
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+
+
+def _exceptions_by_place(record: logging.LogRecord) -> bool:
+    """Tell an exception of a library by its type and place: its message may quote a request, as aiohttp's
+    does for a header that it cannot read."""
+    if record.exc_info and (error := record.exc_info[1]) is not None:
+        frames = traceback.extract_tb(error.__traceback__)
+        place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+        record.msg, record.args = f"{record.getMessage()} ({type(error).__name__}{place})", ()
+        record.exc_info = record.exc_text = None
+    return True
 
 
 def mask_secrets(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:

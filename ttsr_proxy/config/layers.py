@@ -50,7 +50,8 @@ def read_file(path: Path) -> Layer:
         content = yaml.safe_load(path.read_bytes())
     except OSError as error:
         layer.problems.append(f"{path}: cannot be read: {error.strerror}")
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    # Besides YAMLError its constructors raise what their conversions do, as for the date 2001-99-99.
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
         layer.problems.append(f"{path}: is not valid YAML: {' '.join(str(error).split())}")
     else:
         if content is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 import sqlite3
@@ -183,3 +184,69 @@ async def test_a_state_file_that_another_program_has_locked_does_not_stop_traffi
     finally:
         other.execute("ROLLBACK")
         other.close()
+
+
+LOAD = 24
+
+
+def load_stream(upstream: RawUpstream) -> asyncio.Event:
+    """Script answers that stop in the middle until the event is set, one for each client of a load."""
+    go_on = asyncio.Event()
+
+    async def play(request: RawRequest, writer: asyncio.StreamWriter) -> None:
+        parts = events("Begun. ", "Done.")
+        writer.write(SSE + b"".join(parts[:3]))
+        await writer.drain()
+        await go_on.wait()
+        writer.write(b"".join(parts[3:]))
+
+    upstream.script.extend(play for _ in range(LOAD))
+    return go_on
+
+
+async def test_sigterm_under_load_loses_no_answer(start: Start, upstream: RawUpstream) -> None:
+    process, proxy = await start()
+    go_on = load_stream(upstream)
+
+    async def client() -> bytes:
+        async with send(proxy.url, HEAD + BODY) as (reader, _):
+            return await reader.read()
+
+    clients = [asyncio.create_task(client()) for _ in range(LOAD)]
+    await upstream.next_request(LOAD)
+    process.terminate()
+    await refuses_connections(proxy)
+    go_on.set()
+    answers = await asyncio.wait_for(asyncio.gather(*clients), 20)
+    assert all(b"message_stop" in answer for answer in answers)
+    assert await asyncio.wait_for(process.wait(), 20) == 0
+
+
+async def test_kill_9_under_load_leaves_a_sound_state_and_no_connection(
+    start: Start, upstream: RawUpstream, workspace: Workspace
+) -> None:
+    process, proxy = await start()
+    await interrupted(proxy, upstream)
+    await proxy.log(("interrupted", "clean"))
+    load_stream(upstream)
+
+    async def client() -> bytes:
+        async with send(proxy.url, HEAD + BODY) as (reader, _):
+            try:
+                return await reader.read()
+            except ConnectionError:
+                return b""
+
+    clients = [asyncio.create_task(client()) for _ in range(LOAD)]
+    await upstream.next_request(LOAD + 2)
+    process.kill()
+    answers = await asyncio.wait_for(asyncio.gather(*clients), 20)
+    assert not any(b"message_stop" in answer for answer in answers)
+    await asyncio.wait_for(
+        asyncio.gather(*(request.gone.wait() for request in upstream.received[-LOAD:])), 20
+    )
+    with contextlib.closing(sqlite3.connect(workspace.state)) as state:
+        assert state.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    upstream.script.clear()
+    _, again = await start()
+    assert "system-interrupt" in str(await goes_on(again, upstream))

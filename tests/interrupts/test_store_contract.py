@@ -12,7 +12,7 @@ import pytest
 
 from ttsr_proxy.interrupts.record import InterruptRecord
 from ttsr_proxy.interrupts.sqlite import SqliteInterruptStore
-from ttsr_proxy.interrupts.store import InterruptFilter, InterruptStore
+from ttsr_proxy.interrupts.store import InterruptFilter, InterruptStore, Tally
 
 MakeRecord = Callable[..., InterruptRecord]
 MakeStore = Callable[[], InterruptStore]
@@ -273,3 +273,27 @@ async def test_the_log_survives_a_restart(make_store: MakeStore, make_record: Ma
     second = make_store()
     assert await ids(second) == ["i1"]
     await second.close()
+
+
+async def test_records_are_counted_by_their_fields_and_by_periods_of_time(
+    store: InterruptStore, make_record: MakeRecord
+) -> None:
+    await store.add(
+        [
+            make_record(id="1", time=10.0, rule="a", tokens_wasted=5, seconds_added=0.5),
+            make_record(id="2", time=99.0, rule="a", tokens_wasted=7),
+            make_record(id="3", time=100.0, rule="a"),
+            make_record(id="4", time=20.0, rule="b"),
+            make_record(id="5", time=500.0, rule="b"),
+        ]
+    )
+    await store.update("2", false_positive=True, outcome="clean", tokens_wasted=8)
+    counted = await store.tally(InterruptFilter(until=200.0), ("rule", "period"), width=100.0)
+    assert sorted(counted, key=lambda one: one.keys) == [
+        Tally(("a", 0.0), 2, 13, 0.5, 1, 99.0),
+        Tally(("a", 100.0), 1, 0, 0.0, 0, 100.0),
+        Tally(("b", 0.0), 1, 0, 0.0, 0, 20.0),
+    ]
+    (clean,) = await store.tally(InterruptFilter(outcome="clean"), ("outcome",))
+    assert (clean.keys, clean.count) == (("clean",), 1)
+    assert await store.tally(InterruptFilter(rule="c"), ("rule",)) == []

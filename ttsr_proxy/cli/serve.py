@@ -56,6 +56,10 @@ def serve(
         )
     configure_logging()
     try:
-        run_server(settings, ready=lambda url: click.echo(f"ttsr-proxy listens on {url}"))
+        run_server(settings, ready=_tell)
     except OSError as error:
         raise TtsrError(f"cannot listen on {settings.host} port {settings.port}: {error.strerror}") from error
+
+
+def _tell(url: str) -> None:
+    click.echo(f"ttsr-proxy listens on {url}, dashboard at {url}/ttsr/")

@@ -61,3 +61,5 @@ class InterruptRecord:
     """The reminder's text."""
     upstream_requests: tuple[str, ...] = ()
     """Upstream request ids, in the order of attempts."""
+    false_positive: bool = False
+    """A person said that the rule should not have matched here."""

@@ -34,6 +34,15 @@ SCHEMA: Final = Schema(
             body TEXT NOT NULL
         );
         """,
+        """
+        ALTER TABLE interrupts ADD COLUMN tokens_wasted INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE interrupts ADD COLUMN seconds_added REAL NOT NULL DEFAULT 0;
+        ALTER TABLE interrupts ADD COLUMN false_positive INTEGER NOT NULL DEFAULT 0;
+        UPDATE interrupts SET (tokens_wasted, seconds_added) = (
+            SELECT coalesce(body ->> '$.tokens_wasted', 0), coalesce(body ->> '$.seconds_added', 0)
+            FROM interrupt_bodies WHERE interrupt_bodies.seq = interrupts.seq
+        );
+        """,
     ),
 )
 """`seq` is the order of arrival and never reused. Bodies stand apart so that a filter scans narrow rows."""

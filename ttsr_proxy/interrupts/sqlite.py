@@ -18,7 +18,7 @@ from ttsr_proxy.interrupts.masking import mask_record
 from ttsr_proxy.interrupts.record import InterruptRecord
 from ttsr_proxy.interrupts.record_json import record_from_json, record_to_json
 from ttsr_proxy.interrupts.schema import SCHEMA
-from ttsr_proxy.interrupts.store import InterruptFilter, Page
+from ttsr_proxy.interrupts.store import InterruptFilter, Key, Page, Tally
 from ttsr_proxy.sqlite import Database, storable
 
 DELETE_BATCH: Final = 500
@@ -32,7 +32,10 @@ _log = structlog.get_logger(__name__)
 _COLUMNS: Final = ("id", "rule", "project", "conversation", "model", "client", "source", "action", "outcome")
 """Text columns that hold the field of the same name."""
 
-_WRITTEN: Final = (*_COLUMNS, "time", "paths")
+_NUMBERS: Final = ("time", "tokens_wasted", "seconds_added", "false_positive")
+"""Columns of numbers that hold the field of the same name."""
+
+_WRITTEN: Final = (*_COLUMNS, *_NUMBERS, "paths")
 
 _NAMES: Final = ", ".join(_WRITTEN)
 _VALUES: Final = ", ".join(f":{name}" for name in _WRITTEN)
@@ -55,6 +58,22 @@ _CONDITIONS: Final = {
 """SQL by field of `InterruptFilter`."""
 
 _SELECT: Final = "SELECT log.seq, log.time, body FROM interrupts AS log JOIN interrupt_bodies USING (seq)"
+
+_TOTALS: Final = (
+    "count(*), sum(log.tokens_wasted), sum(log.seconds_added), sum(log.false_positive), max(log.time)"
+)
+_COUNTED: Final = 5
+_KEYS: Final[dict[Key, str]] = {
+    "rule": "log.rule",
+    "project": "log.project",
+    "conversation": "log.conversation",
+    "model": "log.model",
+    "client": "log.client",
+    "action": "log.action",
+    "outcome": "log.outcome",
+    "period": "CAST(log.time / :width AS INTEGER) * :width",
+}
+"""SQL by what `tally` counts by."""
 
 _Row = tuple[int, float, str]
 
@@ -114,6 +133,20 @@ class SqliteInterruptStore:
         following = to_cursor(Place(shown[-1][1], shown[-1][0])) if more else None
         return Page(tuple(record for _, record in _read(shown)), following)
 
+    async def tally(self, where: InterruptFilter, by: Sequence[Key], *, width: float = 3600.0) -> list[Tally]:
+        """How many records there are of each combination of the keys; in no order."""
+        conditions, parameters = _where(where)
+        keys = ", ".join(_KEYS[key] for key in by)
+        # Keys are of a table in this module; values are parameters.
+        sql = (
+            f"SELECT {_TOTALS}, {keys} FROM interrupts AS log "  # noqa: S608
+            f"WHERE {' AND '.join(conditions)} GROUP BY {keys}"
+        )
+        rows = await self._database.read(
+            lambda connection: connection.execute(sql, {**parameters, "width": width}).fetchall()
+        )
+        return [Tally(tuple(row[_COUNTED:]), *row[:_COUNTED]) for row in rows]
+
     def follow(self, where: InterruptFilter, after: str | None) -> AsyncIterator[InterruptRecord]:
         """Records in order of arrival, from every process on the store; ends only when cancelled.
 
@@ -168,7 +201,8 @@ async def _wait(changed: asyncio.Event, seconds: float) -> None:
 def _to_row(record: InterruptRecord) -> dict[str, Any]:
     columns = {name: storable(getattr(record, name)) for name in _COLUMNS}
     paths = storable("\n".join(record.paths))
-    return {**columns, "time": record.time, "paths": paths, "body": record_to_json(record)}
+    numbers = {name: getattr(record, name) for name in _NUMBERS}
+    return {**columns, **numbers, "paths": paths, "body": record_to_json(record)}
 
 
 def _add(connection: sqlite3.Connection, records: Iterable[InterruptRecord]) -> None:

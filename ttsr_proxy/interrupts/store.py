@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from ttsr_proxy.interrupts.record import InterruptRecord
 
@@ -34,6 +34,23 @@ class Page:
     """Cursor of the next page, or None."""
 
 
+Key: TypeAlias = Literal["rule", "project", "conversation", "model", "client", "action", "outcome", "period"]
+"""What records are counted by: fields, and the period of time that a record falls into."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The records that agree in the keys asked for."""
+
+    keys: tuple[Any, ...]
+    """Text, but for `period` its beginning in seconds since the epoch."""
+    count: int
+    tokens_wasted: int
+    seconds_added: float
+    false_positives: int
+    last_time: float
+
+
 class InterruptStore(Protocol):
     """Durable once a call returns; safe for several processes on one store."""
 
@@ -47,6 +64,13 @@ class InterruptStore(Protocol):
 
     async def page(self, where: InterruptFilter, limit: int, cursor: str | None) -> Page:
         """Newest first. Raises ValueError on a cursor that this store did not give."""
+        ...
+
+    async def tally(self, where: InterruptFilter, by: Sequence[Key], *, width: float = 3600.0) -> list[Tally]:
+        """How many records there are of each combination of the keys; in no order.
+
+        `width` is the length of a `period` in seconds; periods begin at its multiples.
+        """
         ...
 
     def follow(self, where: InterruptFilter, after: str | None) -> AsyncIterator[InterruptRecord]:

@@ -13,6 +13,7 @@ from ttsr_proxy.toolcalls.families import FamilyTable
 from ttsr_proxy.triggers.inventory import ProjectCatalog
 from ttsr_proxy.web import library_api, library_mcp, log_api, proxy
 from ttsr_proxy.web.ast_worker import AstWorker
+from ttsr_proxy.web.dashboard import handlers as dashboard
 from ttsr_proxy.web.guard import own_endpoints_only_for, private_endpoints_only_with
 from ttsr_proxy.web.keys import PARTS, Parts, Project
 from ttsr_proxy.web.library import Library
@@ -31,6 +32,7 @@ ENDPOINTS = (
     ),
     ("GET", "/ttsr/api/interrupts", "the interrupt log, as pages or as a live feed"),
     ("GET", "/ttsr/api/interrupts/{id}", "one record of the interrupt log"),
+    *dashboard.ENDPOINTS,
     *library_api.ENDPOINTS,
     library_mcp.ENDPOINT,
 )
@@ -91,6 +93,7 @@ def create_app(settings: Settings) -> web.Application:
     app.router.add_get("/readyz", _ready)
     app.router.add_get("/ttsr/api/interrupts", log_api.interrupts)
     app.router.add_get("/ttsr/api/interrupts/{id}", log_api.interrupt)
+    dashboard.add_routes(app.router)
     library.api.add_routes(app.router)
     library.mcp.add_routes(app.router)
     app.router.add_route("*", "/{path:.*}", proxy.handle)

@@ -1,0 +1,1 @@
+"""The interrupt log as web pages, below `/ttsr/`."""

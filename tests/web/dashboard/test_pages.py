@@ -126,7 +126,7 @@ async def test_a_person_marks_a_false_positive_and_takes_the_mark_back(proxy: Pr
     await add()
     own = ("origin", proxy.url)
     for mark, count in ((b"mark=1", "1"), (b"mark=0", "0")):
-        answer = await post(proxy, "/ttsr/interrupts/r1/false-positive", mark, own)
+        answer = await post(proxy, "/ttsr/interrupts/r1", mark, own)
         assert (answer.status, answer.all("location")) == (303, ["/ttsr/interrupts/r1"])
         _, page = await get(proxy, "/ttsr/rules/no-eval")
         assert f"<dt>False positives</dt><dd>{count}<" in page
@@ -147,6 +147,6 @@ async def test_no_other_page_can_mark_anything(
 ) -> None:
     await add()
     sent = [("origin", proxy.url)] if headers is None else headers
-    assert (await post(proxy, "/ttsr/interrupts/r1/false-positive", body, *sent)).status == status
+    assert (await post(proxy, "/ttsr/interrupts/r1", body, *sent)).status == status
     (record,) = await proxy.interrupts()
     assert record["false_positive"] is False

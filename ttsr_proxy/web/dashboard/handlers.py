@@ -32,7 +32,7 @@ ENDPOINTS: Final = (
     ("GET", "/ttsr/", "the dashboard: an overview of the interrupt log"),
     ("GET", "/ttsr/interrupts", "the interrupt log as a page, with filters in the URL"),
     ("GET", "/ttsr/interrupts/{id}", "one record as a page"),
-    ("POST", "/ttsr/interrupts/{id}/false-positive", "mark a record as a false positive, or not (`mark=0`)"),
+    ("POST", "/ttsr/interrupts/{id}", "mark a record as a false positive, or not (`mark=0`)"),
     ("GET", "/ttsr/rules", "every rule of every project with its state, as a page"),
     ("GET", "/ttsr/rules/{name}", "one rule and what came of it, as a page"),
     ("GET", "/ttsr/conversations", "the conversations in which a rule matched, as a page"),
@@ -64,7 +64,7 @@ def add_routes(router: web.UrlDispatcher) -> None:
     router.add_get("/ttsr/", _guarded(_overview))
     router.add_get("/ttsr/interrupts", _guarded(_interrupts))
     router.add_get("/ttsr/interrupts/{id}", _guarded(_interrupt))
-    router.add_post("/ttsr/interrupts/{id}/false-positive", _guarded(_false_positive))
+    router.add_post("/ttsr/interrupts/{id}", _guarded(_false_positive))
     router.add_get("/ttsr/rules", _guarded(_rules))
     router.add_get("/ttsr/rules/{name}", _guarded(_rule))
     router.add_get("/ttsr/conversations", _guarded(_conversations))

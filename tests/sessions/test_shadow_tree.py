@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from playbook import MemoryStore
@@ -10,11 +10,11 @@ from playbook.notation import request_lines
 
 from ttsr_proxy.protocols.anthropic import ANTHROPIC
 from ttsr_proxy.protocols.anthropic.history import text_block
-from ttsr_proxy.protocols.history import HistoryItem
+from ttsr_proxy.protocols.history import HistoryItem, Role
 from ttsr_proxy.sessions.echoes import find_echoes, join_prose, text_anchor
 from ttsr_proxy.sessions.recall import Recalled, recall
 from ttsr_proxy.sessions.record import GivenBlock, ResponseRecord, ShadowBlock
-from ttsr_proxy.sessions.shadow import restore
+from ttsr_proxy.sessions.shadow import append_to_user, restore
 
 Messages = list[dict[str, Any]]
 
@@ -108,6 +108,25 @@ def tree() -> Tree:
 
 GO = [user("go")]
 MORE = [*GO, assistant("One."), user("more")]
+
+
+@pytest.mark.parametrize(
+    ("roles", "place"),
+    [
+        ("system user", 2),
+        ("system user system", 2),
+        ("system user assistant", 2),
+        ("system system", 2),
+        ("system assistant", 1),
+        ("assistant", 0),
+        ("", 0),
+    ],
+)
+def test_the_proxy_s_own_words_follow_the_user_or_else_the_system_prompt(roles: str, place: int) -> None:
+    items = [HistoryItem(cast(Role, role), "text", text_block("x"), "x", 0, None) for role in roles.split()]
+    added = ANTHROPIC.user_text_item("added")
+    append_to_user(items, [added])
+    assert items.index(added) == place
 
 
 async def test_a_chain_is_followed_from_the_newest_echo_to_its_root(tree: Tree) -> None:

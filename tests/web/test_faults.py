@@ -49,6 +49,23 @@ async def test_a_fault_before_anything_was_sent_lets_the_request_pass_uninspecte
     assert "secret words" not in told
 
 
+async def test_a_fault_while_tokens_are_counted_lets_the_request_pass_as_it_came(
+    upstream: RawUpstream,
+    start_proxy: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    proxy = await start_proxy()
+    monkeypatch.setattr("ttsr_proxy.web.proxy.restore", explode)
+    upstream.script.append(response(b'{"input_tokens": 7}'))
+    answer = await ask(proxy.url, "POST", "/v1/messages/count_tokens", *HEADERS, body=BODY)
+    assert (answer.status, answer.body) == (200, b'{"input_tokens": 7}')
+    assert upstream.received[-1].body == BODY
+    told = capsys.readouterr().out
+    assert "matching_failed" in told
+    assert "secret words" not in told
+
+
 async def test_a_fault_in_the_middle_breaks_the_connection_instead_of_ending_it_well(
     upstream: RawUpstream, start_proxy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

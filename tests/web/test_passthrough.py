@@ -119,6 +119,30 @@ async def test_a_chunked_request_body_arrives_whole(
         assert upstream.received[-1].body == BODY
 
 
+@pytest.mark.parametrize("rules", [False, True])
+@pytest.mark.parametrize("target", ["/v1/messages", "/v1/files"])
+async def test_a_client_that_waits_for_100_continue_gets_it_from_the_proxy_and_its_answer_from_any_upstream(
+    workspace: Workspace, upstream: RawUpstream, start_proxy: Any, rules: bool, target: str
+) -> None:
+    if rules:
+        workspace.rule("no-bad-word", "BADWORD")
+    proxy = await start_proxy()
+    fields = [
+        f"POST {target} HTTP/1.1",
+        "Host: x",
+        "Connection: close",
+        "Expect: 100-continue",
+        f"Content-Length: {len(BODY)}",
+    ]
+    head = "\r\n".join([*fields, "", ""]).encode()
+    async with asyncio.timeout(10), send(proxy.url, head) as (reader, writer):
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 100 ")
+        writer.write(BODY)
+        assert (await reader.read()).startswith(b"HTTP/1.1 200 ")
+    assert upstream.received[0].body == BODY
+    assert upstream.received[0].all("expect") == []
+
+
 async def test_an_upload_is_passed_on_while_it_arrives(workspace: Workspace) -> None:
     half = asyncio.Event()
 

@@ -67,10 +67,15 @@ def _unfinished(record: ResponseRecord, item_of: ItemOf) -> list[HistoryItem]:
 
 
 def append_to_user(items: list[HistoryItem], blocks: Sequence[HistoryItem]) -> None:
-    """Put blocks at the end of the last user message: before a trailing system message or prefill."""
+    """Put blocks at the end of the last user message: before a trailing system message or prefill.
+
+    Without a user message they follow the system messages at the very beginning.
+    """
     if not blocks:
         return
-    at = next((i for i in range(len(items) - 1, -1, -1) if items[i].role == "user"), -1) + 1
+    last = next((i for i in range(len(items) - 1, -1, -1) if items[i].role == "user"), None)
+    opening = next((i for i, item in enumerate(items) if item.role != "system"), len(items))
+    at = opening if last is None else last + 1
     items[at:at] = blocks
 
 

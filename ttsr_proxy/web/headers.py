@@ -23,8 +23,9 @@ _HOP_BY_HOP = frozenset(
         "upgrade",
     )
 )
-_OURS = frozenset(("host", "accept-encoding", "content-length"))
-"""Request headers that the proxy sets itself for its own connection to upstream."""
+_OURS = frozenset(("host", "accept-encoding", "content-length", "expect"))
+"""Request headers that the proxy sets itself for its own connection to upstream, or has answered itself:
+an upstream that ignores `Expect: 100-continue` would be waited for without end."""
 
 OWN_PREFIX = "x-ttsr-"
 """Headers that clients send to the proxy; they are not for upstream."""

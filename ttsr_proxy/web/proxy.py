@@ -208,12 +208,25 @@ async def _count_tokens(
     headers = lower_case(request.raw_headers)
     sent = await request.read()
     try:
-        raw = await _decoded(sent, headers)
-        api = protocol.read_request(raw, headers)
+        body = await _counted(parts, route, protocol, headers, sent)
     except Undecodable:
-        api = None
-    if api is None:
+        body = None
+    except Exception as error:
+        body = None
+        report_fault(error, path=route.path)
+    if body is None:
         return await _pass(request, parts, route, sent)
+    return await _pass(request, parts, route, body, decoded=True)
+
+
+async def _counted(
+    parts: Parts, route: _Route, protocol: WireProtocol, headers: dict[str, str], sent: bytes
+) -> bytes | None:
+    """The body to be counted; None when it is what the client sent. Raises Undecodable."""
+    raw = await _decoded(sent, headers)
+    api = protocol.read_request(raw, headers)
+    if api is None:
+        return None
     tenant = await parts.stores.tenant(credential(headers), route.project.settings.name)
     recalled = await parts.stores.recall(
         tenant, api.items, protocol.chain_text, prefill=api.prefill, previous=api.previous
@@ -228,7 +241,7 @@ async def _count_tokens(
         previous=previous_id(api.previous, recalled),
     )
     body = draft.body(raw)
-    return await _pass(request, parts, route, sent if body is raw else body, decoded=body is not raw)
+    return None if body is raw else body
 
 
 async def _pass(

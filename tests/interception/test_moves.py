@@ -55,6 +55,22 @@ def test_thinking_that_was_delivered_from_a_replaced_attempt_is_absent_from_the_
     )
 
 
+def test_text_that_was_cut_is_closed_when_the_retry_says_nothing(playbook: Any) -> None:
+    (
+        playbook(BAD)
+        >> says("go")
+        << asked("user: go")
+        >> answers(text("Hello there. BADWORD"))
+        << gets("start")
+        << aborted()
+        << gets("text[Hello there. ")
+        << asked("user: go", "assistant: Hello there. ", "user: INTERRUPT(no-bad-word)")
+        >> answers()
+        << gets("] end_turn stop")
+        << finished()
+    )
+
+
 def test_a_first_tool_call_that_breaks_a_rule_is_withheld_whole(playbook: Any) -> None:
     book = (
         playbook(BAD)

@@ -76,3 +76,14 @@ def test_every_answer_is_legal_and_shows_no_violation(protocol: str, turns: Any,
     taken = read_legally(wire.name, run.sent)
     assert taken.complete
     assert BAD not in everything_in(taken)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("sizes", [[], [1], [40]])
+def test_an_answer_cut_in_its_text_is_legal_when_the_retry_says_nothing(protocol: str, sizes: Any) -> None:
+    attempts = [answer(protocol, turn(text(f"Hello there. {BAD}"))), answer(protocol, turn())]
+    wire = PROTOCOLS[protocol][0]
+    run = play(wire, request(protocol), [rule("no-bad-word", BAD)], attempts, sizes)
+    taken = read_legally(wire.name, run.sent)
+    assert taken.complete
+    assert taken.text.strip() == "Hello there."

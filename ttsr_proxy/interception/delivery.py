@@ -97,6 +97,12 @@ class Delivery:
         self._queue.clear()
         return b"".join(out)
 
+    def close_leftover(self) -> bytes:
+        """Close what the attempt before left open; a retry that says nothing opens no block that would."""
+        closing = self._client.close_cut() if self._leftover else b""
+        self._leftover = False
+        return closing
+
     def drop(self) -> None:
         """Nothing that is still held will be delivered."""
         self._queue.clear()
@@ -143,8 +149,7 @@ class Delivery:
                 return client.start(event)
             case BlockStarted():
                 assert block is not None
-                closing = client.close_cut() if self._leftover else b""
-                self._leftover = False
+                closing = self.close_leftover()
                 block.client_index, data = client.begin(event)
                 block.begun = True
                 return closing + data

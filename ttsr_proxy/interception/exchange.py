@@ -250,6 +250,9 @@ class Exchange:
         if not self._goes_on(attempt):
             attempt.inbox.appendleft(event)
             return
+        if attempt.whole_body is None and not isinstance(event, StreamFailed):
+            yield from self._progress.release(now)
+            yield from self._progress.send(attempt.delivery.close_leftover(), now)
         match event:
             case ResponseEnding():
                 yield from self._ending(attempt, event, now)

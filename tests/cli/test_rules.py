@@ -89,6 +89,17 @@ def test_the_modes_and_the_budget_that_hold_are_listed(run: Run, project: Path) 
     assert own["onExhausted"] == "block"
 
 
+def test_rules_that_are_only_observed_are_listed_as_that(run: Run, project: Path) -> None:
+    (project / ".omp/rules/quiet.md").write_text("---\ncondition: x\nobserve: true\n---\nQuiet.\n")
+    rules = by_name(run("list", "--json"))
+    assert rules["quiet"]["effective"]["observe"] is True
+    assert rules["quiet"]["effective"]["overrides"] == ["observe"]
+    assert rules["no-eval"]["effective"]["observe"] is False
+    assert "observed*" in next(line for line in run("list").stdout.splitlines() if line.startswith("quiet"))
+    (project / "ttsr-proxy.yaml").write_text("ttsr: {observe: true}")
+    assert by_name(run("list", "--json"))["no-eval"]["effective"]["observe"] is True
+
+
 def test_what_a_rule_overrides_and_where_it_looks_is_listed(run: Run) -> None:
     rules = by_name(run("list", "--json"))
     assert rules["no-eval"]["effective"]["overrides"] == ["interruptMode", "maxInterrupts"]

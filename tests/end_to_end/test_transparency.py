@@ -45,9 +45,11 @@ STEPS = (
 LIMITS = {"anthropic-ratelimit-requests-remaining": "7", "x-brand-new": "1"}
 
 
-@pytest.fixture(params=["no rules", "a rule that does not match"])
+@pytest.fixture(params=["no rules", "a rule that does not match", "a rule that is only observed"])
 def rules(request: pytest.FixtureRequest, workspace: Workspace) -> None:
-    if request.param != "no rules":
+    if request.param == "a rule that is only observed":
+        workspace.rule("observed", r"[\s\S]", scope=["text", "tool", "thinking"], observe=True)
+    elif request.param != "no rules":
         workspace.rule("no-bad-word", BAD, scope=["text", "tool", "thinking"])
 
 

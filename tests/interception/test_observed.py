@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from playbook import answers, asked, finished, gets, rule, says
+import pytest
+from playbook import aborted, answers, asked, finished, gets, rule, says
 from strict_anthropic import stall, text, tool
 
 BAD = rule("no-bad-word", "BADWORD")
@@ -37,8 +38,6 @@ def test_a_rule_that_never_interrupts_is_observed_in_helper_calls_too(playbook: 
 
 
 def test_a_match_that_another_rules_interrupt_discarded_is_observed(playbook: Any) -> None:
-    from playbook import aborted
-
     book = playbook(BAD, rule("quiet", "QUIET", interrupt_mode="never")) >> says("go") << asked("user: go")
     book >> answers(tool("Write", {"a": "QUIET BADWORD"})) << gets("start") << aborted()
     book << asked("user: go | INTERRUPT(no-bad-word)")
@@ -47,8 +46,6 @@ def test_a_match_that_another_rules_interrupt_discarded_is_observed(playbook: An
 
 
 def test_a_match_in_what_stays_delivered_keeps_its_reminder(playbook: Any) -> None:
-    from playbook import aborted
-
     book = playbook(BAD, rule("quiet", "QUIET", interrupt_mode="never")) >> says("go") << asked("user: go")
     book >> answers(text("QUIET ", "BADWORD")) << gets("start text[QUIET ") << aborted()
     book << asked("user: go", "assistant: QUIET ", "user: INTERRUPT(no-bad-word)")
@@ -64,3 +61,55 @@ def test_a_match_in_what_stays_delivered_keeps_its_reminder(playbook: Any) -> No
             "user: more | REMINDER(quiet)",
         )
     )
+
+
+# Observe mode.
+
+
+@pytest.mark.parametrize("mode", ["every rule", "this rule"])
+def test_observe_mode_holds_nothing_and_logs_what_would_have_happened(playbook: Any, mode: str) -> None:
+    if mode == "every rule":
+        book = playbook(BAD, observe=True)
+    else:
+        book = playbook(dataclasses.replace(BAD, observe=True))
+    book >> says("go") << asked("user: go")
+    book >> answers(text("About BADWO", stall(), "RD")) << gets("start text[About BADWO")
+    book.go_on()
+    book << gets("RD] end_turn stop") << finished()
+    assert book.logged == ["no-bad-word observed undelivered"]
+    assert book.log[0].detail == "would have been interrupted"
+    book >> says("more") << asked("user: go", "assistant: About BADWORD", "user: more")
+
+
+@pytest.mark.parametrize(
+    ("changes", "detail"),
+    [
+        ({"interrupt_mode": "never"}, "would have been reminded of"),
+        (
+            {"max_interrupts": 0, "on_exhausted": "block"},
+            "would have been beyond the budget: the budget of interrupts is spent",
+        ),
+    ],
+)
+def test_an_observed_rule_neither_reminds_nor_blocks(
+    playbook: Any, changes: dict[str, Any], detail: str
+) -> None:
+    book = playbook(dataclasses.replace(BAD, observe=True, **changes)) >> says("go") << asked("user: go")
+    book >> answers(tool("Write", {"a": "BADWORD"})) << gets('start Write[{"a": "BADWORD"}] tool_use stop')
+    book << finished()
+    assert book.logged == ["no-bad-word observed undelivered"]
+    assert book.log[0].detail == detail
+
+
+def test_a_reminder_that_waits_is_not_given_in_observe_mode(playbook: Any) -> None:
+    book = playbook(rule("quiet", "QUIET", interrupt_mode="never")) >> says("go") << asked("user: go")
+    book >> answers(text("QUIET")) << gets("start text[QUIET] end_turn stop") << finished()
+    book.settings = dataclasses.replace(book.settings, observe=True)
+    book >> says("more") << asked("user: go", "assistant: QUIET", "user: more")
+
+
+def test_an_observed_rule_leaves_the_others_alone(playbook: Any) -> None:
+    seen = dataclasses.replace(rule("seen", "SEEN"), observe=True)
+    book = playbook(BAD, seen) >> says("go") << asked("user: go")
+    book >> answers(text("SEEN ", "BADWORD")) << gets("start text[SEEN ") << aborted()
+    book << asked("user: go", "assistant: SEEN ", "user: INTERRUPT(no-bad-word)")

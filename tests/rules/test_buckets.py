@@ -156,6 +156,7 @@ def test_an_entry_as_json_has_every_key():
         "contextMode": None,
         "maxInterrupts": None,
         "onExhausted": None,
+        "observe": None,
         "agents": None,
         "warnings": ["w"],
     }

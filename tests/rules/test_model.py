@@ -25,7 +25,7 @@ def test_to_dict_has_camel_case_keys_and_leaves_absent_ones_out():
     rule = read(
         "condition: x\nastCondition: f($A)\nscope: text\ninterruptMode: never\nagents: Main, Sub*\n"
         "question: Is it?\nreminder: Short\nrepeatMode: after-gap\nrepeatGap: 2\ncontextMode: keep\n"
-        "maxInterrupts: 1\nonExhausted: block"
+        "maxInterrupts: 1\nonExhausted: block\nobserve: true"
     )
     assert rule.to_dict() == {
         "name": "r",
@@ -44,9 +44,17 @@ def test_to_dict_has_camel_case_keys_and_leaves_absent_ones_out():
         "contextMode": "keep",
         "maxInterrupts": 1,
         "onExhausted": "block",
+        "observe": True,
     }
     assert rule.warnings == ()
     assert Rule("a").to_dict() == {"name": "a", "content": ""}
+
+
+def test_observe_takes_only_a_boolean():
+    assert read("condition: x\nobserve: false").observe is False
+    quoted = read('condition: x\nobserve: "true"')
+    assert quoted.observe is None
+    assert warned(quoted, "line 3", "`observe`", "without quotes")
 
 
 def test_a_rule_made_in_code_keeps_its_lists_verbatim():

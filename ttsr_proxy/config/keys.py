@@ -160,6 +160,13 @@ TTSR_KEYS = (
         form="names",
     ),
     Key(
+        "ttsr.observe",
+        bool,
+        TtsrSettings,
+        "observe",
+        "Only log what rules would have done: nothing is stopped, held back or added to a request.",
+    ),
+    Key(
         "ttsr.observeHelpers",
         bool,
         TtsrSettings,

@@ -48,6 +48,8 @@ class TtsrSettings:
     repeat_gap: int = 10
     builtin_rules: bool = True
     disabled_rules: tuple[str, ...] = ()
+    observe: bool = False
+    """Matches are only logged."""
     observe_helpers: bool = True
     on_error: OnError = "pass"
     tool_families: tuple[Mapping[str, object], ...] = ()

@@ -30,6 +30,14 @@ class Verdict:
     detail: str = ""
 
 
+_WOULD_BE: dict[Decision, str] = {
+    "interrupt": "interrupted",
+    "remind": "reminded of",
+    "suppressed": "suppressed",
+    "exhausted": "beyond the budget",
+}
+"""What the log says of a match that is only observed."""
+
 _INTERRUPT, _REMIND = Verdict("interrupt"), Verdict("remind")
 
 
@@ -103,6 +111,13 @@ class Permission:
         """What a match of this rule may do now."""
         if self._observed is not None:
             return Verdict("observed", self._observed)
+        verdict = self._judge(rule, source)
+        if self._settings.observe or rule.observe:
+            detail = f": {verdict.detail}" if verdict.detail else ""
+            return Verdict("observed", f"would have been {_WOULD_BE[verdict.decision]}{detail}")
+        return verdict
+
+    def _judge(self, rule: Rule, source: Source) -> Verdict:
         since = self._since.get(rule.name)
         if (
             since is not None

@@ -22,7 +22,7 @@ from ttsr_proxy.interception.remembering import Remembering
 from ttsr_proxy.interception.setup import Setup
 from ttsr_proxy.protocols.events import BlockDelta, BlockEnded, Other, ProtocolEvent
 from ttsr_proxy.protocols.request import ApiRequest
-from ttsr_proxy.sessions.record import ShadowBlock
+from ttsr_proxy.sessions.record import PendingReminder, ShadowBlock
 from ttsr_proxy.sessions.shadow import previous_id, restore
 from ttsr_proxy.toolcalls.prose import ProseFormat, formats_told
 
@@ -36,7 +36,7 @@ class Progress:
         self.id = setup.new_id()
         self.client = ClientResponse(protocol, request, self.id)
         observed = _why_observed(setup)
-        pending = recalled.pending_from.pending if recalled.pending_from and observed is None else ()
+        pending = () if observed is not None or setup.settings.observe else _pending(setup)
         history = restore(request.items, recalled, protocol.item_of_block, protocol.keep_marks)
         self.draft = Draft(
             protocol,
@@ -145,6 +145,15 @@ class Progress:
         started = attempt.usage if attempt is not None else None
         ending = attempt.ending.usage if attempt is not None and attempt.ending is not None else None
         return self.setup.protocol.usage_changes(started, ending, estimate_tokens(earlier))
+
+
+def _pending(setup: Setup) -> tuple[PendingReminder, ...]:
+    """The reminders that wait for this request; none of a rule that has been only observed since."""
+    waiting = setup.recalled.pending_from
+    if waiting is None:
+        return ()
+    observed = {rule.name for rule in setup.ruleset.rules if rule.observe}
+    return tuple(one for one in waiting.pending if one.rule not in observed)
 
 
 def _edit_formats(request: ApiRequest) -> frozenset[ProseFormat]:

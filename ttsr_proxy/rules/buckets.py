@@ -34,6 +34,7 @@ _LISTED_FIELDS = {
     "contextMode": "context_mode",
     "maxInterrupts": "max_interrupts",
     "onExhausted": "on_exhausted",
+    "observe": "observe",
     "agents": "agents",
     "warnings": "warnings",
 }

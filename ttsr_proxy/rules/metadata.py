@@ -55,6 +55,7 @@ KNOWN_KEYS = (
     "contextMode",
     "maxInterrupts",
     "onExhausted",
+    "observe",
     "trigger",
 )
 

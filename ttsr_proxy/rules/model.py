@@ -37,6 +37,7 @@ _KEYS = {
     "context_mode": "contextMode",
     "max_interrupts": "maxInterrupts",
     "on_exhausted": "onExhausted",
+    "observe": "observe",
 }
 
 
@@ -68,6 +69,8 @@ class Rule:
     context_mode: ContextMode | None = None
     max_interrupts: int | None = None
     on_exhausted: OnExhausted | None = None
+    observe: bool | None = None
+    """True: matches are only logged."""
     warnings: tuple[str, ...] = ()
     globs_key: str = "globs"
     """The frontmatter key that `globs` came from (`paths`, `applyTo`, ...)."""

@@ -53,6 +53,7 @@ class RuleFields(TypedDict, total=False):
     context_mode: ContextMode | None
     max_interrupts: int | None
     on_exhausted: OnExhausted | None
+    observe: bool | None
     warnings: tuple[str, ...]
 
 
@@ -82,6 +83,7 @@ def rule_fields(document: Document) -> RuleFields:
         context_mode=values.choice("contextMode", get_args(ContextMode)),
         max_interrupts=values.count("maxInterrupts"),
         on_exhausted=values.choice("onExhausted", get_args(OnExhausted)),
+        observe=values.switch("observe"),
     )
     values.report_unknown_keys()
     fields["warnings"] = tuple(values.warnings)
@@ -204,6 +206,14 @@ class _Values:
                 return word
         hint = _suggestion(value, allowed) if isinstance(value, str) else ""
         self.warn(key, f"must be one of {_listed(allowed)}, not {_shown(value)}; ignored{hint}")
+        return None
+
+    def switch(self, key: str) -> bool | None:
+        """A YAML boolean; anything else is told and counts as not given."""
+        value = self._values.get(key)
+        if value is None or isinstance(value, bool):
+            return value
+        self.warn(key, f"must be true or false without quotes, not {_shown(value)}; ignored")
         return None
 
     def count(self, key: str) -> int | None:

@@ -111,6 +111,7 @@ def effective(rule: Rule, ttsr: TtsrSettings) -> JsonObject:
         "repeatGap": ttsr.repeat_gap,
         "maxInterrupts": budget.per_rule,
         "onExhausted": budget.on_exhausted,
+        "observe": ttsr.observe,
     }
     own: JsonObject = {
         "interruptMode": rule.interrupt_mode,
@@ -119,6 +120,7 @@ def effective(rule: Rule, ttsr: TtsrSettings) -> JsonObject:
         "repeatGap": rule.repeat_gap,
         "maxInterrupts": rule.interrupt_budget(budget.per_rule),
         "onExhausted": rule.on_exhausted,
+        "observe": ttsr.observe or rule.observe,
     }
     holds = {key: value if own[key] is None else own[key] for key, value in configured.items()}
     scope = list(rule.scope or _DEFAULT_SCOPE)

@@ -138,6 +138,8 @@ def _watches(found: ProjectRules, entry: Entry) -> str:
 def _interrupts(found: ProjectRules, entry: Entry) -> str:
     holds = found.effective(entry)
     own = holds["overrides"]
+    if holds["observe"]:
+        return "observed" + ("*" if "observe" in own else "")
     mode = holds["interruptMode"] + ("*" if "interruptMode" in own else "")
     if holds["interruptMode"] == "never":
         return str(mode)

@@ -223,6 +223,12 @@ def test_a_spent_budget_leaves_the_answer_legal(turns: Any, sizes: Any, on_exhau
         read_legally("anthropic", run.sent)
 
 
+def test_a_blocked_retry_opens_no_block_without_text() -> None:
+    budget = BudgetSettings(per_rule=1, per_response=1, on_exhausted="block")
+    turns = [turn(text(f"{BAD}."), chunk=1), turn(redacted(), text(f"B{BAD}."), chunk=3)]
+    read_legally("anthropic", run_of(turns, [1], budget=budget).sent)
+
+
 @given(st.lists(TURNS, min_size=1, max_size=3), SIZES, st.integers(0, 2_000), st.booleans())
 @settings(max_examples=50)
 def test_a_retry_that_is_cut_off_anywhere_leaves_the_answer_legal(

@@ -118,7 +118,7 @@ class Delivery:
         if block is None or block.whole or isinstance(held.event, BlockEnded):
             return False
         if isinstance(held.event, BlockStarted):
-            return block.firm_until > (block.first_visible or 0) and not self._blank(block)
+            return not self._blank(block) and self._first_text_end(block) <= block.firm_until
         return held.end <= block.firm_until
 
     def _may_go(self, held: _Held, now: float) -> bool:
@@ -134,8 +134,13 @@ class Delivery:
         waited = held.since + self._hold.max_seconds <= now
         shown = firm if waited else min(firm, max(block.safe_until, block.overdue))
         if isinstance(held.event, BlockStarted):
-            return not self._blank(block) and shown > (block.first_visible or 0)
+            return not self._blank(block) and self._first_text_end(block) <= shown
         return held.end <= shown
+
+    def _first_text_end(self, block: WatchedBlock) -> int:
+        """Where the first event with visible text ends: a block opens together with it, never empty."""
+        visible = block.first_visible or 0
+        return next(held.end for held in self._queue if held.block is block and held.end > visible)
 
     @staticmethod
     def _blank(block: WatchedBlock) -> bool:

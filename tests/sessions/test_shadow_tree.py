@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 from playbook import MemoryStore
 from playbook.notation import request_lines
+from reminding import user_says
 
 from ttsr_proxy.protocols.anthropic import ANTHROPIC
 from ttsr_proxy.protocols.anthropic.history import text_block
@@ -124,7 +125,7 @@ MORE = [*GO, assistant("One."), user("more")]
 )
 def test_the_proxy_s_own_words_follow_the_user_or_else_the_system_prompt(roles: str, place: int) -> None:
     items = [HistoryItem(cast(Role, role), "text", text_block("x"), "x", 0, None) for role in roles.split()]
-    added = ANTHROPIC.user_text_item("added")
+    added = user_says(ANTHROPIC, "added")
     append_to_user(items, [added])
     assert items.index(added) == place
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from ttsr_proxy.interrupts.record import InterruptRecord
-from ttsr_proxy.interrupts.secret_formats import SECRET_FORMATS, SECRET_HEADERS
+from ttsr_proxy.interrupts.secret_formats import SECRET_FORMATS
 
 MARK: Final = "[masked]"
 
@@ -33,11 +33,6 @@ _Span = tuple[int, int]
 def mask(text: str) -> str:
     """The text with its secrets replaced by their first few characters and `[masked]`."""
     return _replace(text, _secrets(text))
-
-
-def mask_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Headers fit for a log: values of headers that carry credentials are masked whole, others as text."""
-    return {name: MARK if name.lower() in SECRET_HEADERS else mask(value) for name, value in headers.items()}
 
 
 def mask_record(record: InterruptRecord) -> InterruptRecord:

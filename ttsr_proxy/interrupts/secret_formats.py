@@ -95,22 +95,3 @@ SECRET_FORMATS: Final = (
     SecretFormat(("private key",), re.compile(_PEM)),
     *(SecretFormat(hints, re.compile(place)) for hints, place in _PLACES),
 )
-
-SECRET_HEADERS: Final = frozenset(
-    {
-        "api-key",
-        "authorization",
-        "cookie",
-        "ocp-apim-subscription-key",
-        "openai-api-key",
-        "proxy-authorization",
-        "set-cookie",
-        "x-amz-security-token",
-        "x-api-key",
-        "x-auth-token",
-        "x-functions-key",
-        "x-goog-api-key",
-        "x-ttsr-token",
-    }
-)
-"""Headers whose values are secrets, in lower case."""

@@ -146,12 +146,6 @@ class WireProtocol(Protocol):
         It continues `request.previous`, whatever `request.body` says.
         """
 
-    def append_reminder(self, items: Sequence[HistoryItem], text: str) -> tuple[HistoryItem, ...]:
-        """`items` with a reminder at the end of what the user says last."""
-
-    def user_text_item(self, text: str) -> HistoryItem:
-        """A text of the proxy's own in the user's name."""
-
     def tool_result_item(self, call_id: str, text: str, *, is_error: bool = True) -> HistoryItem:
         """The proxy's own answer to a tool call."""
 

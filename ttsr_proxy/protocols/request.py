@@ -32,8 +32,6 @@ class ApiRequest:
     items: tuple[HistoryItem, ...]
     prefill: bool
     """The history ends with the beginning of the answer that the model is to continue."""
-    thinking_bound: bool
-    """The history holds thinking, which upstream may have signed over everything before it."""
     previous: str | None = None
     """The id of the response that this request continues; its history is kept by upstream, not in `items`."""
     stored: bool = False

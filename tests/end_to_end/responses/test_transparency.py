@@ -12,6 +12,8 @@ from proxy_under_test import Workspace
 from strict_anthropic import http_error, ping, raw, server_tool, stall, text, thinking, tool, turn
 from strict_openai_responses import StrictResponsesUpstream, custom, reasoning, refusal, shell
 
+from ttsr_proxy.protocols.openai_responses.writer import ResponsesWriter
+
 BAD = "BADWORD"
 BAD_WRITE = {"file_path": "a.py", "content": f"print('{BAD}')\n"}
 HEADERS = {"authorization": "Bearer secret-key", "content-type": "application/json"}
@@ -133,14 +135,21 @@ async def test_a_silent_response_is_kept_alive_in_the_clients_way(
     client: str,
 ) -> None:
     monkeypatch.setattr("ttsr_proxy.interception.exchange.KEEPALIVE_SECONDS", 0.05)
-    gate, reached = asyncio.Event(), asyncio.Event()
+    gate, reached, kept_alive = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    keepalive = ResponsesWriter.keepalive
+
+    def noticed(*arguments: Any) -> bytes:
+        kept_alive.set()
+        return keepalive(*arguments)
+
+    monkeypatch.setattr(ResponsesWriter, "keepalive", noticed)
     upstream.script(turn(text(f"Shown, {BAD}")), turn(text("Rest."), before=stall(gate, reached)))
     headers = {"originator": "codex_cli_rs"} if client == "codex" else {}
     agent = await new_agent(await start_proxy(), headers=headers)
     agent.add_user({"text": "go"})
     asking = asyncio.create_task(agent.ask())
     await reached.wait()
-    await asyncio.sleep(0.3)
+    await kept_alive.wait()
     gate.set()
     answer = await asking
     assert answer.complete

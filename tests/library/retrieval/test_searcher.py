@@ -266,3 +266,15 @@ class TestJudgement:
         result = await make_searcher(judge=judge).search(make_library(*RULES), "a task", 0.65)
         assert result["judge"] == "pass"
         assert "NO_SUCH_KEY is not set" in result["warning"]
+
+    async def test_an_answer_about_one_user_s_rule_is_none_about_another_s_of_the_same_name(
+        self, make_library: Any, make_searcher: Any
+    ) -> None:
+        jev = Jev(nouls(Retries=0.1))
+        async with TestServer(jev.application()) as server:
+            url = str(server.make_url("/")).rstrip("/")
+            searcher = make_searcher(judge=JudgeSettings(provider="jev", base_url=url, api_key_env="JEV_KEY"))
+            alice = make_library(("s", "same", "Every request sets a timeout."), user="alice")
+            bob = make_library(("s", "same", "Retries are bounded."), user="bob")
+            assert len((await searcher.search(alice, "a task", 0.65))["rules"]) == 1
+            assert (await searcher.search(bob, "a task", 0.65))["rules"] == []

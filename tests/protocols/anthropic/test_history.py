@@ -3,7 +3,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from reminding import user_says
 
+from ttsr_proxy.protocols.anthropic import ANTHROPIC
 from ttsr_proxy.protocols.anthropic.history import (
     chain_text,
     item_of_block,
@@ -11,7 +13,6 @@ from ttsr_proxy.protocols.anthropic.history import (
     strip_marks,
     text_block,
     tool_result_item,
-    user_text_item,
     without_cache_marks,
     without_thinking,
 )
@@ -129,7 +130,7 @@ def test_only_thinking_with_the_proxys_mark_is_stripped() -> None:
     marked = item_of_block({"type": "thinking", "thinking": "x", "signature": "ttsr:1"}, "assistant")
     signed = item_of_block({"type": "thinking", "thinking": "x", "signature": "c2ln"}, "assistant")
     lookalike = item_of_block({"type": "new", "signature": "ttsr:1"}, "assistant")
-    text = user_text_item("ttsr:1")
+    text = user_says(ANTHROPIC, "ttsr:1")
     assert strip_marks([marked, signed, lookalike, text]) == (signed, lookalike, text)
 
 

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reminding import reminded, user_says
 
+from ttsr_proxy.protocols.anthropic import ANTHROPIC
 from ttsr_proxy.protocols.anthropic.history import (
-    append_reminder,
     item_of_block,
     text_block,
     tool_result_item,
-    user_text_item,
     without_thinking,
 )
 from ttsr_proxy.protocols.anthropic.request import read_request, write_request
@@ -58,7 +58,8 @@ def test_what_the_request_says_about_itself() -> None:
     assert (read.model, read.stream, read.max_tokens, read.choices) == ("claude-x", True, 1000, 1)
     assert read.tools == ("Bash", "web_search")
     assert read.system == "You are\n\nan agent"
-    assert (read.structured_output, read.prefill, read.thinking_bound) == (False, False, True)
+    assert (read.structured_output, read.prefill) == (False, False)
+    assert any(item.kind == "thinking" for item in read.items)
 
 
 def test_history_is_one_item_per_block() -> None:
@@ -152,7 +153,7 @@ def test_an_untouched_history_is_written_as_it_was_read(messages: list[Any]) -> 
 @settings(max_examples=100)
 def test_a_reminder_changes_nothing_but_its_own_message(messages: list[Any]) -> None:
     read = request(messages)
-    written = messages_of(write_request(read, append_reminder(read.items, "stop")))
+    written = messages_of(write_request(read, reminded(ANTHROPIC, read.items, "stop")))
     # Where the reminder stood, the rest is the client's own.
     holders = [at for at, message in enumerate(written) if message not in messages]
     assert len(holders) == 1
@@ -166,21 +167,21 @@ def test_a_reminder_changes_nothing_but_its_own_message(messages: list[Any]) -> 
 def test_a_reminder_follows_the_tool_results_and_precedes_a_trailing_system_message() -> None:
     system = {"role": "system", "content": [{"type": "text", "text": "be brief", "cache_control": EPHEMERAL}]}
     read = request([*AGENT_TURNS, system])
-    written = messages_of(write_request(read, append_reminder(read.items, "stop")))
+    written = messages_of(write_request(read, reminded(ANTHROPIC, read.items, "stop")))
     assert written == [*AGENT_TURNS[:2], {"role": "user", "content": [RESULT, text_block("stop")]}, system]
 
 
 def test_a_reminder_precedes_a_prefill() -> None:
     prefill = {"role": "assistant", "content": "Sure"}
     read = request([AGENT_TURNS[0], prefill])
-    written = messages_of(write_request(read, append_reminder(read.items, "stop")))
+    written = messages_of(write_request(read, reminded(ANTHROPIC, read.items, "stop")))
     assert written[0]["content"] == [text_block("list the files"), text_block("stop")]
     assert written[1] == prefill
 
 
 def test_a_history_without_a_user_message_gets_one() -> None:
     read = request([])
-    assert messages_of(write_request(read, append_reminder(read.items, "stop"))) == [
+    assert messages_of(write_request(read, reminded(ANTHROPIC, read.items, "stop"))) == [
         {"role": "user", "content": [text_block("stop")]}
     ]
 
@@ -188,7 +189,7 @@ def test_a_history_without_a_user_message_gets_one() -> None:
 def test_delivered_text_and_reminder_become_two_messages_at_the_end() -> None:
     read = request(AGENT_TURNS)
     cut = item_of_block(text_block("So far"), "assistant")
-    written = messages_of(write_request(read, [*read.items, cut, user_text_item("stop")]))
+    written = messages_of(write_request(read, [*read.items, cut, user_says(ANTHROPIC, "stop")]))
     assert written == [
         *AGENT_TURNS,
         {"role": "assistant", "content": [text_block("So far")]},
@@ -208,7 +209,7 @@ def test_an_echoed_message_can_be_split_by_hidden_turns() -> None:
     echoed = {"role": "assistant", "content": [text_block("cut"), text_block("retry"), CALL], "name": "x"}
     read = request([AGENT_TURNS[0], echoed, AGENT_TURNS[2]])
     prompt, cut, *rest = read.items
-    written = messages_of(write_request(read, [prompt, cut, user_text_item("stop"), *rest]))
+    written = messages_of(write_request(read, [prompt, cut, user_says(ANTHROPIC, "stop"), *rest]))
     assert written == [
         AGENT_TURNS[0],
         {"role": "assistant", "content": [text_block("cut")], "name": "x"},
@@ -222,7 +223,7 @@ def test_a_hidden_call_and_its_result_are_turns_of_their_own() -> None:
     read = request([AGENT_TURNS[0]])
     hidden = item_of_block(CALL, "assistant")
     result = tool_result_item("toolu_1", "not executed")
-    written = messages_of(write_request(read, [*read.items, hidden, result, user_text_item("stop")]))
+    written = messages_of(write_request(read, [*read.items, hidden, result, user_says(ANTHROPIC, "stop")]))
     assert written[1] == {"role": "assistant", "content": [CALL]}
     assert written[2]["content"] == [
         {"type": "tool_result", "tool_use_id": "toolu_1", "content": "not executed", "is_error": True},
@@ -232,14 +233,14 @@ def test_a_hidden_call_and_its_result_are_turns_of_their_own() -> None:
 
 def test_what_stands_before_the_clients_message_of_the_same_role_is_part_of_it() -> None:
     read = request([AGENT_TURNS[0]])
-    written = messages_of(write_request(read, [user_text_item("first"), *read.items]))
+    written = messages_of(write_request(read, [user_says(ANTHROPIC, "first"), *read.items]))
     assert written == [{"role": "user", "content": [text_block("first"), text_block("list the files")]}]
 
 
 @pytest.mark.parametrize("blank", ["", " \n"])
 def test_no_blank_text_is_added(blank: str) -> None:
     read = request(AGENT_TURNS)
-    added = [item_of_block(text_block(blank), "assistant"), user_text_item(blank)]
+    added = [item_of_block(text_block(blank), "assistant"), user_says(ANTHROPIC, blank)]
     assert messages_of(write_request(read, [*read.items, *added])) == AGENT_TURNS
 
 
@@ -255,7 +256,7 @@ def test_a_message_that_was_only_thinking_is_gone_without_it() -> None:
 def test_messages_of_unknown_shape_keep_their_place() -> None:
     strange: list[Any] = [{"role": "user", "content": ""}, {"role": "developer", "content": "x"}, 7]
     read = request([strange[0], AGENT_TURNS[0], *strange[1:], AGENT_TURNS[1]])
-    written = messages_of(write_request(read, append_reminder(read.items, "stop")))
+    written = messages_of(write_request(read, reminded(ANTHROPIC, read.items, "stop")))
     assert [written[0], *written[2:]] == [*strange, AGENT_TURNS[1]]
 
 

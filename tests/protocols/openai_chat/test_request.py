@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reminding import reminded, user_says
 
 from ttsr_proxy.protocols.history import HistoryItem
-from ttsr_proxy.protocols.openai_chat import history
-from ttsr_proxy.protocols.openai_chat.history import item_of_block, user_text_item
+from ttsr_proxy.protocols.openai_chat import OPENAI_CHAT, history
+from ttsr_proxy.protocols.openai_chat.history import item_of_block
 from ttsr_proxy.protocols.openai_chat.request import read_request, write_request
 from ttsr_proxy.protocols.request import ApiRequest
 
@@ -133,7 +134,7 @@ def test_no_history_is_changed_or_breaks_anything(messages: list[Any]) -> None:
     for item in request.items:
         history.chain_text(item)
         history.keep_marks(item.value, item.value)
-    written(request, history.append_reminder(request.items, "note"))
+    written(request, reminded(OPENAI_CHAT, request.items, "note"))
     written(request, [*request.items, item_of_block({"type": "text", "text": "more"}, "assistant")])
 
 
@@ -201,9 +202,9 @@ def test_an_id_that_only_counts_is_no_anchor(call_id: str, unique: bool) -> None
 
 def test_a_reminder_joins_the_users_last_message_in_its_own_form() -> None:
     request = read(SYSTEM, user("hi"))
-    assert written(request, history.append_reminder(request.items, "note")) == [SYSTEM, user("hi\n\nnote")]
+    assert written(request, reminded(OPENAI_CHAT, request.items, "note")) == [SYSTEM, user("hi\n\nnote")]
     listed = read(SYSTEM, user([{"type": "text", "text": "hi"}]))
-    assert written(listed, history.append_reminder(listed.items, "note")) == [
+    assert written(listed, reminded(OPENAI_CHAT, listed.items, "note")) == [
         SYSTEM,
         user([{"type": "text", "text": "hi"}, {"type": "text", "text": "note"}]),
     ]
@@ -217,13 +218,13 @@ def test_behind_results_it_is_a_message_of_its_own() -> None:
         result("call_aaaaaaa2"),
     ]
     request = read(*messages)
-    assert written(request, history.append_reminder(request.items, "note")) == [*messages, user("note")]
+    assert written(request, reminded(OPENAI_CHAT, request.items, "note")) == [*messages, user("note")]
 
 
 def test_it_stands_before_a_system_message_and_before_a_prefill() -> None:
     tail = [{"role": "system", "content": "s"}, {"role": "assistant", "content": "I"}]
     request = read(user("go"), *tail)
-    assert written(request, history.append_reminder(request.items, "note")) == [user("go\n\nnote"), *tail]
+    assert written(request, reminded(OPENAI_CHAT, request.items, "note")) == [user("go\n\nnote"), *tail]
 
 
 # What an interrupted answer was made of.
@@ -236,7 +237,7 @@ def test_an_answer_is_split_where_something_hidden_stood() -> None:
     split = [
         request.items[0],
         replace(text, value={"type": "text", "text": "Cut,"}),
-        user_text_item("note"),
+        user_says(OPENAI_CHAT, "note"),
         replace(text, value={"type": "text", "text": "rest."}),
         call,
         request.items[3],
@@ -262,7 +263,7 @@ def test_a_hidden_call_and_its_result_stand_together() -> None:
     hidden = [
         replace(call, message=None),
         history.tool_result_item("call_aaaaaaa1", "no"),
-        user_text_item("note"),
+        user_says(OPENAI_CHAT, "note"),
     ]
     assert written(request, [*request.items, *hidden]) == [
         user("go"),
@@ -282,7 +283,7 @@ def test_text_and_call_of_an_aborted_answer_are_one_message() -> None:
 def test_a_prefill_and_its_continuation_are_one_message() -> None:
     request = read(user("go"), {"role": "assistant", "content": "I "})
     more = item_of_block({"type": "text", "text": "do."}, "assistant")
-    assert written(request, [*request.items, more, user_text_item("note")])[1:] == [
+    assert written(request, [*request.items, more, user_says(OPENAI_CHAT, "note")])[1:] == [
         {"role": "assistant", "content": "I do."},
         user("note"),
     ]

@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 import pytest
+from reminding import reminded
 
 from ttsr_proxy.protocols.history import HistoryItem
 from ttsr_proxy.protocols.openai_responses import OPENAI_RESPONSES
 from ttsr_proxy.protocols.openai_responses.history import (
-    append_reminder,
     chain_text,
     item_of_block,
     salvage,
@@ -64,7 +64,7 @@ def test_items_are_read_with_who_speaks_and_what_they_are() -> None:
         ("assistant", "other"),
     ]
     assert read.tools == ("exec",)
-    assert read.thinking_bound
+    assert any(item.kind == "thinking" for item in read.items)
     assert [item.anchor for item in read.items[4:7]] == ["item:msg_1", "call:c1", "call:c2"]
     assert read.items[5].alias == "item:fc_1"
 
@@ -72,7 +72,7 @@ def test_items_are_read_with_who_speaks_and_what_they_are() -> None:
 def test_a_string_is_one_user_message() -> None:
     read = request_of(input="hello")
     assert [(item.role, item.text) for item in read.items] == [("user", "hello")]
-    body = body_of(read, append_reminder(read.items, "stop"))
+    body = body_of(read, reminded(OPENAI_RESPONSES, read.items, "stop"))
     assert [item["role"] for item in body["input"]] == ["user", "user"]
     assert body["input"][1]["content"] == [{"type": "input_text", "text": "stop"}]
 
@@ -125,7 +125,7 @@ def test_fields_of_the_request() -> None:
 
 def test_a_reminder_follows_results_and_precedes_a_trailing_developer_message() -> None:
     read = request_of(input=[USER, CALL, OUTPUT, {"role": "developer", "content": "late"}])
-    items = append_reminder(read.items, "stop")
+    items = reminded(OPENAI_RESPONSES, read.items, "stop")
     assert [item.text for item in items][-2] == "stop"
 
 

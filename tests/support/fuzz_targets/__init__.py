@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from reminding import reminded
+
 from ttsr_proxy.config import ConfigError, load_settings
 from ttsr_proxy.protocols.anthropic import ANTHROPIC
 from ttsr_proxy.protocols.events import ProtocolEvent
@@ -173,7 +175,7 @@ def protocols(data: bytes) -> None:
     protocol.read_error(stream)
     request = protocol.read_request(stream, {})
     if request is not None:
-        protocol.write_request(request, protocol.append_reminder(request.items, "remember"))
+        protocol.write_request(request, reminded(protocol, request.items, "remember"))
 
 
 def _seen(event: ProtocolEvent) -> tuple[object, ...]:

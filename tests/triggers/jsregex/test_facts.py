@@ -121,7 +121,6 @@ def test_lengths_and_left_context(
     condition = compile_condition(pattern)
     assert condition.max_lookbehind == lookbehind
     assert (condition.min_length, condition.max_length) == (shortest, longest)
-    assert condition.nullable == (shortest == 0)
 
 
 @pytest.mark.parametrize(

@@ -56,5 +56,5 @@ def test_nothing_is_claimed_of_a_pattern_that_only_python_understands() -> None:
     assert match.partial
     assert match.start() == 0
     assert (condition.line_bound, condition.monotone, condition.linear) == (False, False, False)
-    assert (condition.needs_end, condition.open_ended, condition.nullable) == (True, True, True)
+    assert (condition.needs_end, condition.open_ended, condition.min_length) == (True, True, 0)
     assert (condition.literals, condition.max_length, condition.max_lookbehind) == ((), None, None)

@@ -82,7 +82,6 @@ def test_facts_hold_for_every_match(pattern: str, text: str) -> None:
         length = match.end() - start
         assert condition.min_length <= length
         assert condition.max_length is None or length <= condition.max_length
-        assert condition.nullable or length
         found = match[0].lower() if condition.case_insensitive else match[0]
         assert all(any(literal in found for literal in group) for group in condition.literals)
         assert not condition.monotone or condition.streaming.match(text, start)

@@ -6,7 +6,7 @@ import hashlib
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import structlog
@@ -59,9 +59,14 @@ class JevJudge:
         self._broken_until = 0.0
 
     async def ask(self, context: str, questions: Sequence[Question]) -> Answers:
-        digest = hashlib.sha256(context.encode("utf-8", "surrogatepass")).hexdigest()
-        answers = {question.key: self._known(digest, question.key) for question in questions}
-        missing = [question for question in questions if answers[question.key] is None]
+        about = hashlib.sha256(context.encode("utf-8", "surrogatepass")).hexdigest()
+        digests = [question.digest for question in questions]
+        answers = {digest: self._known(about, digest) for digest in digests}
+        missing = {
+            digest: question
+            for digest, question in zip(digests, questions, strict=True)
+            if answers[digest] is None
+        }
         failure: str | None = None
         batches, too_long = _batches(context, missing)
         if too_long:
@@ -76,13 +81,13 @@ class JevJudge:
                 failure = self._failed(error)
                 continue
             self._failures = 0
-            for question in batch:
-                if (value := given.get(question.key)) is None:
+            for digest in batch:
+                if (value := given.get(digest)) is None:
                     failure = failure or "the judge left questions unanswered"
                 else:
-                    answers[question.key] = value
-                    self._keep(digest, question.key, value)
-        probabilities = tuple(answers[question.key] for question in questions)
+                    answers[digest] = value
+                    self._keep(about, digest, value)
+        probabilities = tuple(answers[digest] for digest in digests)
         left = sum(value is None for value in probabilities)
         warning = f"{left} of {len(questions)} not judged: {failure}" if left else None
         return Answers(probabilities, warning)
@@ -90,21 +95,21 @@ class JevJudge:
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def _judge(self, context: str, batch: Sequence[Question]) -> dict[str, float]:
-        names = {f"q{number}": question for number, question in enumerate(batch)}
+    async def _judge(self, context: str, batch: Mapping[str, Question]) -> dict[str, float]:
+        """The answers by the questions' digests, which are their names."""
         asked = {
-            name: self._sdk.Noul(
+            digest: self._sdk.Noul(
                 instructions=question.instructions,
                 criteria={"true": question.if_true, "false": question.if_false},
             )
-            for name, question in names.items()
+            for digest, question in batch.items()
         }
         response = await self._client.system_one({"task_context": context}, asked, model=self._model)
         given: dict[str, float] = {}
-        for name, question in names.items():
-            answer = response.nouls.get(name)
+        for digest in batch:
+            answer = response.nouls.get(digest)
             if answer is not None and math.isfinite(answer.noul) and 0.0 <= answer.noul <= 1.0:
-                given[question.key] = float(answer.noul)
+                given[digest] = float(answer.noul)
         return given
 
     def _failed(self, error: Exception) -> str:
@@ -118,36 +123,33 @@ class JevJudge:
         _log.warning("judge_failed", error=type(error).__name__)
         return "the judge refused the key" if refused else f"the judge failed ({type(error).__name__})"
 
-    def _known(self, digest: str, key: str) -> float | None:
-        kept = self._kept.get((digest, key))
+    def _known(self, about: str, digest: str) -> float | None:
+        kept = self._kept.get((about, digest))
         return kept[1] if kept is not None and kept[0] > time.monotonic() else None
 
-    def _keep(self, digest: str, key: str, value: float) -> None:
-        self._kept[digest, key] = (time.monotonic() + KEEP_SECONDS, value)
-        self._kept.move_to_end((digest, key))
+    def _keep(self, about: str, digest: str, value: float) -> None:
+        self._kept[about, digest] = (time.monotonic() + KEEP_SECONDS, value)
+        self._kept.move_to_end((about, digest))
         while len(self._kept) > KEPT:
             self._kept.popitem(last=False)
 
 
-def _batches(context: str, questions: Sequence[Question]) -> tuple[list[list[Question]], int]:
+def _batches(context: str, questions: Mapping[str, Question]) -> tuple[list[dict[str, Question]], int]:
     """Requests that keep the model's limits, and how many questions fit into none."""
     state = _tokens(context)
-    sizes: Mapping[str, int] = {question.key: _question_tokens(question) for question in questions}
-    fitting = [question for question in questions if state + sizes[question.key] <= STATE_AND_LONGEST]
-    return list(_filled(fitting, sizes, STATE_AND_ALL - state)), len(questions) - len(fitting)
-
-
-def _filled(questions: Sequence[Question], sizes: Mapping[str, int], room: int) -> Iterator[list[Question]]:
-    batch: list[Question] = []
-    used = 0
-    for question in questions:
-        if batch and used + sizes[question.key] > room:
-            yield batch
-            batch, used = [], 0
-        batch.append(question)
-        used += sizes[question.key]
-    if batch:
-        yield batch
+    batches: list[dict[str, Question]] = []
+    left_out = room = 0
+    for digest, question in questions.items():
+        size = _question_tokens(question)
+        if state + size > STATE_AND_LONGEST:
+            left_out += 1
+            continue
+        if not batches or size > room:
+            batches.append({})
+            room = STATE_AND_ALL - state
+        batches[-1][digest] = question
+        room -= size
+    return batches, left_out
 
 
 def _tokens(text: str) -> int:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ttsr_proxy.jsontext import JsonObject
+from ttsr_proxy.jsontext import JsonObject, canonical
 from ttsr_proxy.library.model import LibraryRule, Snapshot
 
 _FIRST_CONSTRAINTS = 5
@@ -14,12 +15,17 @@ _FIRST_CONSTRAINTS = 5
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`key` identifies what is asked about, for answers that are kept."""
+    """One yes/no question and what either answer means."""
 
-    key: str
     instructions: JsonObject
     if_true: str
     if_false: str
+
+    @property
+    def digest(self) -> str:
+        """Equal for equal questions only, whoever's rules they are about: for answers that are kept."""
+        text = canonical([self.instructions, self.if_true, self.if_false])
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +68,6 @@ class PassJudge:
 def about_rule(rule: LibraryRule) -> Question:
     """Does the rule govern the task?"""
     return Question(
-        key=f"rule:{rule.atomic_id}:{rule.revision}",
         instructions={
             "rule": {
                 "constraint": rule.constraint,
@@ -85,12 +90,10 @@ def about_rule(rule: LibraryRule) -> Question:
     )
 
 
-def about_scenario(library: Snapshot, scenario_id: str) -> Question:
-    """Could the scenario's rules matter to the task?"""
+def about_scenario(library: Snapshot, scenario_id: str, rules: Sequence[LibraryRule]) -> Question:
+    """Could the scenario's active rules matter to the task?"""
     scenario = library.scenarios.get(scenario_id)
-    rules = [rule for rule in library.active if rule.scenario_id == scenario_id]
     return Question(
-        key=f"scenario:{scenario_id}:{library.user}:{library.generation}",
         instructions={
             "scenario": {
                 "title": scenario.title if scenario else scenario_id,

@@ -84,7 +84,7 @@ class Recall:
         scenarios = tuple(dict.fromkeys(rule.scenario_id for rule in rules))
         if len(scenarios) <= ALL_SCENARIOS and sum(len(rule.content) for rule in rules) <= ALL_CHARS:
             return Candidates("all", scenarios, {}, {})
-        pieces = chunks(context)
+        pieces = await self._in_worker(lambda: chunks(context))
         used = pieces[:MAX_CHUNKS]
         texts = [rule.search_text for rule in rules]
         lexical = await self._in_worker(lambda: self._index(tuple(texts)).scores(used))

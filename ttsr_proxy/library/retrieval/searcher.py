@@ -49,14 +49,17 @@ class Searcher:
         if not candidates.scenarios:
             return _result(library, [], [], None)
         until = asyncio.get_running_loop().time() + DEADLINE_SECONDS
-        questions = [about_scenario(library, scenario) for scenario in candidates.scenarios]
+        shelves: dict[str, list[LibraryRule]] = {}
+        for rule in library.active:
+            shelves.setdefault(rule.scenario_id, []).append(rule)
+        questions = [about_scenario(library, name, shelves[name]) for name in candidates.scenarios]
         filtered = await self._ask(task_context, questions, until)
         passed = [
             scenario
             for scenario, probability in zip(candidates.scenarios, filtered.probabilities, strict=True)
             if probability is None or probability >= SCENARIO_THRESHOLD
         ]
-        rules = [rule for scenario in passed for rule in library.active if rule.scenario_id == scenario]
+        rules = [rule for scenario in passed for rule in shelves[scenario]]
         answers = await self._ask(task_context, [about_rule(rule) for rule in rules], until)
         matches = [
             Match(rule, 1.0 if probability is None else probability)

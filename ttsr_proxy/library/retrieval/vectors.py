@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import sqlite3
 from collections import OrderedDict
@@ -45,16 +46,15 @@ class VectorStore:
 
     async def vectors(self, texts: Sequence[str], *, durable: bool) -> Vectors:
         """One row for each text. Raises NoEncoder."""
-        import numpy
-
-        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() for text in texts]
+        # A library has thousands of rules: what is done for each is done in a thread.
+        keys = await asyncio.to_thread(_keys, texts)
         known = {key: self._cache[key] for key in keys if key in self._cache}
         if durable:
             known.update(await self._stored([key for key in keys if key not in known]))
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
         if missing:
             rows = await self._encoder.encode(list(missing.values()))
-            fresh = {key: row.astype(numpy.float16).tobytes() for key, row in zip(missing, rows, strict=True)}
+            fresh = dict(zip(missing, await asyncio.to_thread(_packed, rows), strict=True))
             known.update(fresh)
             if durable:
                 await self._store(fresh)
@@ -63,7 +63,7 @@ class VectorStore:
             self._cache.move_to_end(key)
         while len(self._cache) > _CACHED:
             self._cache.popitem(last=False)
-        return numpy.array([numpy.frombuffer(known[key], numpy.float16) for key in keys], numpy.float32)
+        return await asyncio.to_thread(_unpacked, [known[key] for key in keys])
 
     async def close(self) -> None:
         await self._database.close()
@@ -102,3 +102,19 @@ class VectorStore:
             await self._database.write(write)
         except StoreError as error:
             _log.warning("vectors_not_stored", error=str(error))
+
+
+def _keys(texts: Sequence[str]) -> list[str]:
+    return [hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() for text in texts]
+
+
+def _packed(rows: Vectors) -> list[bytes]:
+    import numpy
+
+    return [row.tobytes() for row in rows.astype(numpy.float16)]
+
+
+def _unpacked(rows: Sequence[bytes]) -> Vectors:
+    import numpy
+
+    return numpy.array([numpy.frombuffer(row, numpy.float16) for row in rows], numpy.float32)

@@ -26,8 +26,6 @@ class AnthropicMessages:
     read_request = staticmethod(request.read_request)
     write_request = staticmethod(request.write_request)
 
-    append_reminder = staticmethod(history.append_reminder)
-    user_text_item = staticmethod(history.user_text_item)
     tool_result_item = staticmethod(history.tool_result_item)
     item_of_block = staticmethod(history.item_of_block)
     with_input = staticmethod(history.with_input)

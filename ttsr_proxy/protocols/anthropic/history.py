@@ -103,11 +103,6 @@ def text_block(text: str) -> JsonObject:
     return {"type": "text", "text": text}
 
 
-def user_text_item(text: str) -> HistoryItem:
-    """A text of the proxy's own in the user's name."""
-    return item_of_block(text_block(text), "user")
-
-
 def tool_result_item(call_id: str, text: str, *, is_error: bool = True) -> HistoryItem:
     """The proxy's own answer to a tool call."""
     value = {"type": "tool_result", "tool_use_id": call_id, "content": text, "is_error": is_error}
@@ -117,16 +112,6 @@ def tool_result_item(call_id: str, text: str, *, is_error: bool = True) -> Histo
 def with_input(value: JsonObject, arguments: JsonObject | str) -> JsonObject:
     """The call with other arguments; this API has no calls of plain text."""
     return {**value, "input": arguments}
-
-
-def append_reminder(items: Sequence[HistoryItem], text: str) -> tuple[HistoryItem, ...]:
-    """`items` with `text` after the last block of the last user message.
-
-    That is after any tool results, which must come first in their message, and before a system message or
-    a prefill that follows. A history without a user message gets one at its end.
-    """
-    last = max((place for place, item in enumerate(items) if item.role == "user"), default=len(items) - 1)
-    return (*items[: last + 1], user_text_item(text), *items[last + 1 :])
 
 
 def strip_marks(items: Sequence[HistoryItem]) -> tuple[HistoryItem, ...]:

@@ -53,7 +53,6 @@ def _inspect(parsed: JsonObject) -> ApiRequest:
         choices=1,
         items=items,
         prefill=isinstance(last, dict) and last.get("role") == "assistant",
-        thinking_bound=any(item.kind == "thinking" for item in items),
     )
 
 

@@ -95,11 +95,6 @@ def text_block(text: str) -> JsonObject:
     return text_part(text)
 
 
-def user_text_item(text: str) -> HistoryItem:
-    """A text of the proxy's own in the user's name."""
-    return item_of_block(text_part(text), "user")
-
-
 def tool_result_item(call_id: str, text: str, *, is_error: bool = True) -> HistoryItem:
     """The proxy's own answer to a tool call. This API has no mark for an error."""
     return item_of_block({"role": "tool", "tool_call_id": call_id, "content": text}, "user")
@@ -110,15 +105,6 @@ def with_input(value: JsonObject, arguments: JsonObject | str) -> JsonObject:
     return calls.with_arguments(
         value, arguments if isinstance(arguments, str) else encode(arguments).decode()
     )
-
-
-def append_reminder(items: Sequence[HistoryItem], text: str) -> tuple[HistoryItem, ...]:
-    """`items` with `text` after the last thing that the user or a tool says.
-
-    That is before a system message or a prefill that follows. A history without either gets it at its end.
-    """
-    last = max((place for place, item in enumerate(items) if item.role == "user"), default=len(items) - 1)
-    return (*items[: last + 1], user_text_item(text), *items[last + 1 :])
 
 
 def strip_marks(items: Sequence[HistoryItem]) -> tuple[HistoryItem, ...]:

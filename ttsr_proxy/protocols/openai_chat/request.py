@@ -60,7 +60,6 @@ def _inspect(parsed: JsonObject) -> ApiRequest:
             for role, value in split(message)
         ),
         prefill=isinstance(last, dict) and last.get("role") == "assistant" and not call_pieces(last),
-        thinking_bound=False,
     )
 
 

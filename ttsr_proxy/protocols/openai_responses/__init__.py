@@ -35,8 +35,6 @@ class OpenAIResponses:
     read_request = staticmethod(request.read_request)
     write_request = staticmethod(request.write_request)
 
-    append_reminder = staticmethod(history.append_reminder)
-    user_text_item = staticmethod(history.user_text_item)
     tool_result_item = staticmethod(history.tool_result_item)
     with_input = staticmethod(history.with_input)
     item_of_block = staticmethod(history.item_of_block)

@@ -192,11 +192,6 @@ _OUTPUT_FORMS: dict[str, Callable[[str, str], JsonObject]] = {
 """The result of the proxy's own for each type of call."""
 
 
-def user_text_item(text: str) -> HistoryItem:
-    """A text of the proxy's own in the user's name."""
-    return item_of_block(text_block(text), "user")
-
-
 def tool_result_item(call_id: str, text: str, *, is_error: bool = True) -> HistoryItem:
     """The proxy's own answer to a tool call. The API has no mark for an error that every type of call has."""
     return item_of_block({"type": "call_output", "call_id": call_id, "output": text}, "user")
@@ -210,12 +205,6 @@ def with_input(value: JsonObject, arguments: JsonObject | str) -> JsonObject:
         return {**value, "status": "completed", field: text}
     called = {"type": "function_call", "call_id": call_id(value), "name": tool_name(value)}
     return {**called, "arguments": text if isinstance(arguments, dict) else encode({"input": text}).decode()}
-
-
-def append_reminder(items: Sequence[HistoryItem], text: str) -> tuple[HistoryItem, ...]:
-    """`items` with a message of the user's behind the last item of the user, call results included."""
-    last = max((place for place, item in enumerate(items) if item.role == "user"), default=len(items) - 1)
-    return (*items[: last + 1], user_text_item(text), *items[last + 1 :])
 
 
 def strip_marks(items: Sequence[HistoryItem]) -> tuple[HistoryItem, ...]:

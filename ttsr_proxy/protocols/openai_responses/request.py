@@ -46,7 +46,6 @@ def _inspect(parsed: JsonObject, given: list[JsonObject]) -> ApiRequest:
         choices=1,
         items=items,
         prefill=False,
-        thinking_bound=any(item.kind == "thinking" for item in items),
         previous=text_of(parsed, "previous_response_id") or None,
         stored=parsed.get("store") is not False,
         observed=_observed(parsed, given),

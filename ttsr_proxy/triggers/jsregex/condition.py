@@ -45,9 +45,8 @@ class CompiledCondition:
     `case_insensitive`."""
     case_insensitive: bool = False
     """`literals` are to be looked for in the text's lower case (`str.lower`)."""
-    nullable: bool = True
-    """The empty string can be a match somewhere."""
     min_length: int = 0
+    """The shortest match in characters; 0 if the empty string can be one."""
     max_length: int | None = None
     """The longest match in characters; None is without bound."""
     linear: bool = False

@@ -82,7 +82,6 @@ def _from_tree(pattern: str, parsed: Parsed, warnings: tuple[str, ...]) -> Compi
         open_ended=streaming == OPAQUE or facts.open_ended(node),
         literals=literals,
         case_insensitive=case_insensitive,
-        nullable=measure.min_length(node) == 0,
         min_length=measure.min_length(node),
         max_length=measure.max_length(node),
         linear=is_linear(node, measure),

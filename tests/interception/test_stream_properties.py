@@ -275,3 +275,14 @@ def test_the_checker_refuses_what_clients_choke_on() -> None:
     ):
         with pytest.raises(AssertionError):
             read_legally("anthropic", fatal)
+
+
+@pytest.mark.parametrize("shown", ["Hello. ", ""])
+def test_a_retry_that_gives_no_reason_to_stop_has_failed(shown: str) -> None:
+    stop = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+    attempts = [answer(turn(text("First."), text(f"{shown}{BAD}"))), lambda body: stop]
+    run = play(ANTHROPIC, request(), RULES, attempts)
+    taken = read_legally("anthropic", run.sent)
+    assert (taken.complete, taken.stop_reason) == (True, "end_turn")
+    assert BAD not in everything_in(taken)
+    assert [entry.outcome for entry in run.log] == ["failed"]

@@ -87,3 +87,14 @@ def test_an_answer_cut_in_its_text_is_legal_when_the_retry_says_nothing(protocol
     taken = read_legally(wire.name, run.sent)
     assert taken.complete
     assert taken.text.strip() == "Hello there."
+
+
+@pytest.mark.parametrize("before", ["Hello there. ", ""])
+def test_a_retry_that_gives_no_reason_to_stop_has_failed(before: str) -> None:
+    cut = turn(text("First."), text(f"{before}{BAD}"))
+    attempts = [answer("chat", cut), lambda body: b"data: [DONE]\n\n"]
+    run = play(OPENAI_CHAT, request("chat"), [rule("no-bad-word", BAD)], attempts)
+    taken = read_legally("openai-chat", run.sent)
+    assert taken.error is not None or taken.complete
+    assert BAD not in everything_in(taken)
+    assert [entry.outcome for entry in run.log] == ["failed"]

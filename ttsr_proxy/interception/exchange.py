@@ -256,6 +256,8 @@ class Exchange:
         match event:
             case ResponseEnding():
                 yield from self._ending(attempt, event, now)
+            case ResponseEnded() if self._progress.interrupted and attempt.ending is None:
+                yield from self._failures.unexplained(now)
             case ResponseEnded():
                 yield from self._progress.release(now)
                 yield from self._endings.completed(attempt, event, now)

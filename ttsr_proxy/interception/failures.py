@@ -101,6 +101,13 @@ class Failures:
         error = progress.setup.protocol.error_object(502, reason)
         yield from self._endings.failed(error, None, reason, now)
 
+    def unexplained(self, now: float) -> Iterator[Action]:
+        """A retry reached its terminal event and gave no reason to stop, which clients cannot do without."""
+        reason = "upstream's answer has no reason to stop"
+        yield AbortAttempt()
+        error = self._progress.setup.protocol.error_object(502, reason)
+        yield from self._endings.failed(error, None, reason, now)
+
     def timed_out(self, now: float) -> Iterator[Action]:
         """The bound has passed without any content."""
         reason = "no retry succeeded in time"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 from aiohttp import web
@@ -34,6 +35,9 @@ from ttsr_proxy.web.upstream import UpstreamLost
 PROTOCOLS: tuple[WireProtocol, ...] = (ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES)
 
 _OPENAI_PATHS = ("/chat/completions", "/completions", "/responses", "/embeddings")
+
+_RESPONSE = re.compile(r"(?P<before>(?:/[^?]*)?/responses/)(?P<id>[^/?]+)(?P<after>(?:[/?].*)?)")
+"""A path to one response, to what belongs to it, or to an action on it."""
 
 _RETRIES_CHANGE = frozenset({"stream", "stream_options", "max_tokens", "thinking"})
 """What a client may change when it retries. After an error in a stream Claude Code asks for a whole message
@@ -76,7 +80,23 @@ async def handle(request: web.Request) -> web.StreamResponse:
             if path.endswith(protocol.paths):
                 return await _inspect(request, parts, route, protocol)
     parts.count_not_inspected("other endpoint")
-    return await _pass(request, parts, route, None)
+    return await _pass(request, parts, await _with_upstreams_id(request, parts, route), None)
+
+
+async def _with_upstreams_id(request: web.Request, parts: Parts, route: _Route) -> _Route:
+    """The route to a stored response under the id by which upstream knows it.
+
+    A client knows a response that was interrupted by the id of its first attempt, which upstream never
+    finished.
+    """
+    named = _RESPONSE.fullmatch(route.path_qs)
+    if named is None:
+        return route
+    tenant = await parts.stores.tenant(
+        credential(lower_case(request.raw_headers)), route.project.settings.name
+    )
+    known = await parts.stores.upstream_id(tenant, named["id"])
+    return replace(route, path_qs=f"{named['before']}{known}{named['after']}") if known else route
 
 
 def _refused(status: int, message: str, headers: dict[str, str]) -> web.Response:

@@ -16,7 +16,7 @@ from ttsr_proxy.errors import StoreError
 from ttsr_proxy.interrupts.record import InterruptRecord
 from ttsr_proxy.interrupts.sqlite import SqliteInterruptStore
 from ttsr_proxy.protocols.history import HistoryItem
-from ttsr_proxy.sessions.echoes import ChainText, find_echoes
+from ttsr_proxy.sessions.echoes import ChainText, find_echoes, response_anchor
 from ttsr_proxy.sessions.recall import Recalled, recall
 from ttsr_proxy.sessions.record import ResponseRecord
 from ttsr_proxy.sessions.sqlite import SqliteConversationStore
@@ -92,6 +92,18 @@ class Stores:
             except StoreError as error:
                 self._failed("recall", error)
         return Recalled(place=find_echoes(items, chain_text, prefill=prefill, previous=previous).place)
+
+    async def upstream_id(self, tenant: str | None, response_id: str) -> str | None:
+        """The id by which upstream knows the response that the client knows by this one; None if unknown."""
+        if tenant is None:
+            return None
+        anchor = response_anchor(response_id)
+        try:
+            found = (await self._conversations.find(tenant, (anchor,))).get(anchor, ())
+        except StoreError as error:
+            self._failed("upstream_id", error)
+            return None
+        return found[0].upstream if found else None
 
     async def save(self, record: ResponseRecord) -> None:
         try:

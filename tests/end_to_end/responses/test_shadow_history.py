@@ -253,3 +253,33 @@ async def test_token_counts_are_of_the_history_that_upstream_knows(
     ):
         assert response.status == 200
     assert "<system-interrupt" in texts(upstream.counts[0])
+
+
+@pytest.mark.parametrize("rest", ["", "?include=x", "/input_items?limit=2"])
+async def test_an_interrupted_response_is_asked_for_by_the_id_that_upstream_knows(
+    upstream: StrictResponsesUpstream, start_proxy: Any, new_agent: Any, rest: str
+) -> None:
+    proxy = await start_proxy()
+    agent = await new_agent(proxy, store=True)
+    upstream.script(turn(text(f"Shown, {BAD}")), turn(text("rest.")), turn(text("Untouched.")))
+    await agent.say("go")
+    interrupted = agent.last_id
+    await agent.say("on")
+    untouched = agent.last_id
+    finished, last = upstream.kept.responses
+    assert untouched == last
+    assert interrupted not in (finished, last)
+
+    async def asked(response_id: str, key: str = "secret-key") -> str:
+        url = f"{proxy.url}/v1/responses/{response_id}{rest}"
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(url, headers={"authorization": f"Bearer {key}"}),
+        ):
+            received = upstream.received[-1]
+            return f"{received.path}?{received.query}".removeprefix("/v1/responses/").rstrip("?")
+
+    assert await asked(interrupted) == f"{finished}{rest}"
+    assert await asked(untouched) == f"{untouched}{rest}"
+    assert await asked("resp_unknown") == f"resp_unknown{rest}"
+    assert await asked(interrupted, "another-key") == f"{interrupted}{rest}"

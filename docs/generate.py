@@ -44,7 +44,10 @@ def commands(
     """Every command with its full name, groups before their members."""
     yield name, command
     if isinstance(command, click.Group):
-        for word, member in command.commands.items():
+        context = click.Context(command)
+        for word in command.list_commands(context):
+            member = command.get_command(context, word)
+            assert member is not None
             yield from commands(member, f"{name} {word}")
 
 

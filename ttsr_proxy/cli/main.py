@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import IO, Any
 
 import click
 
-from ttsr_proxy.cli.demo import demo
-from ttsr_proxy.cli.library import library
-from ttsr_proxy.cli.log import log
-from ttsr_proxy.cli.rules import rules
-from ttsr_proxy.cli.run import run
-from ttsr_proxy.cli.serve import serve
 from ttsr_proxy.errors import TtsrError
+
+_MODULES = ("serve", "run", "demo", "rules", "library", "log")
+"""The subcommands: each is the object of its name in the module of its name.
+
+A module is imported when its command is used, which keeps the start of the others, and the processes that a
+server spawns, small.
+"""
 
 
 class _Failure(click.ClickException):
@@ -24,6 +26,16 @@ class _Failure(click.ClickException):
 
 
 class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_MODULES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _MODULES:
+            return None
+        command = getattr(import_module(f"ttsr_proxy.cli.{cmd_name}"), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
@@ -33,7 +45,6 @@ class _Commands(click.Group):
 
 @click.group(
     cls=_Commands,
-    commands=(serve, run, demo, rules, library, log),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(package_name="ttsr-proxy", prog_name="ttsr-proxy")

@@ -11,6 +11,7 @@ from ttsr_proxy.cli.options import place_options, rule_source_options, settings_
 from ttsr_proxy.errors import TtsrError
 from ttsr_proxy.web.guard import is_loopback
 from ttsr_proxy.web.server import run_server
+from ttsr_proxy.web.workers import run_workers
 
 
 @click.command()
@@ -25,6 +26,7 @@ from ttsr_proxy.web.server import run_server
     multiple=True,
     help="Where requests go; a bare URL serves both. [default: the public APIs]",
 )
+@click.option("--workers", type=click.IntRange(1), help="Processes that serve the port. [default: 1]")
 @place_options
 @rule_source_options
 @state_option
@@ -32,6 +34,7 @@ def serve(
     host: str | None,
     port: int | None,
     upstreams: tuple[str, ...],
+    workers: int | None,
     project: Path,
     config: Path | None,
     rule_directories: tuple[Path, ...],
@@ -47,6 +50,7 @@ def serve(
         upstreams=upstreams,
         host=host,
         port=port,
+        workers=workers,
         state=state,
     )
     if settings.token is None and not is_loopback(settings.host):
@@ -56,7 +60,10 @@ def serve(
         )
     configure_logging()
     try:
-        run_server(settings, ready=_tell)
+        if settings.workers > 1:
+            run_workers(settings, ready=_tell, prepare=configure_logging)
+        else:
+            run_server(settings, ready=_tell)
     except OSError as error:
         raise TtsrError(f"cannot listen on {settings.host} port {settings.port}: {error.strerror}") from error
 

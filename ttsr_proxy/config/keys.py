@@ -418,6 +418,7 @@ SEARCH_KEYS = (
 KEYS = (
     Key("host", Name, Settings, "host", "The address to listen on."),
     Key("port", Port, Settings, "port", "The port to listen on; 0 takes any free one."),
+    Key("workers", Positive, Settings, "workers", "How many processes serve the port."),
     Key(
         "token",
         Token,

@@ -172,6 +172,8 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8787
     """0 takes any free port."""
+    workers: int = 1
+    """Processes that serve the port."""
     token: str | None = field(default=None, repr=False)
     """What the proxy's own pages and interfaces ask for."""
     upstreams: Upstreams = field(default_factory=Upstreams)

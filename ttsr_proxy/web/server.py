@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 from aiohttp import web
@@ -15,6 +15,8 @@ from ttsr_proxy.web.app import create_app
 
 DRAIN_SECONDS = 60.0
 """How long running responses may take to finish after SIGTERM; a second signal ends the wait."""
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 _AT_ONCE_SECONDS = 0.1
 """For aiohttp zero means without limit."""
@@ -42,31 +44,47 @@ def run_server(settings: Settings, ready: Callable[[str], None] | None = None) -
 
     Raises OSError when the address cannot be used.
     """
-    asyncio.run(_serve(settings, ready))
+
+    async def start(runner: web.AppRunner) -> None:
+        url = await listen(runner, settings.host, settings.port)
+        if ready is not None:
+            ready(url)
+
+    async def serve() -> None:
+        await serve_until(asyncio.Event(), settings, start)
+
+    asyncio.run(serve())
 
 
-async def _serve(settings: Settings, ready: Callable[[str], None] | None) -> None:
+async def serve_until(
+    stop: asyncio.Event,
+    settings: Settings,
+    start: Callable[[web.AppRunner], Awaitable[None]],
+    *,
+    signals: Sequence[signal.Signals] = STOP_SIGNALS,
+) -> None:
+    """Serve until `stop` is set, by one of the signals or otherwise; then let running responses finish.
+
+    `start` makes the runner listen.
+    """
     runner = make_runner(create_app(settings))
-    stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     await runner.setup()
     try:
-        url = await listen(runner, settings.host, settings.port)
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in signals:
             loop.add_signal_handler(number, stop.set)
-        if ready is not None:
-            ready(url)
+        await start(runner)
         await stop.wait()
         _log.info("stopping")
     finally:
-        await _drain(runner)
+        await _drain(runner, signals)
 
 
-async def _drain(runner: web.AppRunner) -> None:
+async def _drain(runner: web.AppRunner, signals: Sequence[signal.Signals]) -> None:
     """Refuse new connections, let running responses finish, close what they used."""
     again = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in signals:
         loop.add_signal_handler(number, again.set)
     draining = asyncio.create_task(runner.cleanup())
     hurry = asyncio.create_task(again.wait())
@@ -82,13 +100,17 @@ async def _drain(runner: web.AppRunner) -> None:
 
 
 async def listen(runner: web.AppRunner, host: str, port: int) -> str:
-    """Listen, and the URL to be reached at. Raises OSError when the address cannot be used.
-
-    The rules and modules that stay are left out of garbage collection, whose pauses delay streams.
-    """
+    """Listen, and the URL to be reached at. Raises OSError when the address cannot be used."""
     await web.TCPSite(runner, host, port).start()
+    keep_for_good()
+    return shown_url(host, runner.addresses[0][1])
+
+
+def keep_for_good() -> None:
+    """Leave the rules and modules that stay out of garbage collection, whose pauses delay streams."""
     gc.collect()
     gc.freeze()
-    port = runner.addresses[0][1]
-    shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{port}"
+
+
+def shown_url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

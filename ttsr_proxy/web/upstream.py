@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterable
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import aiohttp
 from multidict import CIMultiDict
@@ -15,6 +16,9 @@ from ttsr_proxy.web.headers import lower_case
 
 CONNECT_SECONDS = 30.0
 """How long connecting may take. What follows is never time-limited: models think for minutes."""
+
+_CLOSED = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
+"""What a connection that is closed already gives, before any byte of an answer."""
 
 MAX_ERROR_BYTES = 1 << 20
 """An error body longer than this passes through unread."""
@@ -68,6 +72,13 @@ class UpstreamAnswer:
         self.response.close()
 
 
+@dataclass(slots=True)
+class _Connection:
+    """What a request was sent on."""
+
+    reused: bool = False
+
+
 class UpstreamClient:
     """All connections of the process. Redirects are never followed: they could carry credentials away."""
 
@@ -85,6 +96,7 @@ class UpstreamClient:
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
             trust_env=True,
+            trace_configs=[_tell_reused()],
         )
 
     async def call(
@@ -98,15 +110,28 @@ class UpstreamClient:
     ) -> UpstreamAnswer:
         """Send a request and wait for the answer's headers. Raises UpstreamLost.
 
-        `readable`: an answer that comes compressed although `identity` was asked for is decompressed.
+        `readable`, for questions to a model: an answer that comes compressed although `identity` was asked
+        for is decompressed, and a connection that was closed while it was idle is replaced.
         """
         session = self._readable if readable else self._as_it_comes
-        try:
-            response = await session.request(
-                method, URL(url, encoded=True), headers=headers, data=body, allow_redirects=False
-            )
-        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
-            raise UpstreamLost(_reason(error)) from error
+        while True:
+            connection = _Connection()
+            try:
+                response = await session.request(
+                    method,
+                    URL(url, encoded=True),
+                    headers=headers,
+                    data=body,
+                    allow_redirects=False,
+                    trace_request_ctx=connection,
+                )
+                break
+            except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+                # Upstream may close an idle connection just when it is used again (RFC 9112 section 9.3.1).
+                # Asking a model once more is harmless; what other requests do is not known.
+                if readable and connection.reused and isinstance(error, _CLOSED):
+                    continue
+                raise UpstreamLost(_reason(error)) from error
         encoding = response.headers.get("Content-Encoding", "").lower()
         return UpstreamAnswer(response, readable and encoding in DECODED_BY_CLIENT)
 
@@ -114,6 +139,17 @@ class UpstreamClient:
         await self._as_it_comes.close()
         await self._readable.close()
         await self._connector.close()
+
+
+def _tell_reused() -> aiohttp.TraceConfig:
+    """Notes in a request's context that it got a connection of an earlier one."""
+
+    async def reused(_: object, context: SimpleNamespace, __: object) -> None:
+        context.trace_request_ctx.reused = True
+
+    config = aiohttp.TraceConfig()
+    config.on_connection_reuseconn.append(reused)
+    return config
 
 
 def _reason(error: BaseException) -> str:

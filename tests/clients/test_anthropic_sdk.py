@@ -169,3 +169,16 @@ async def test_tokens_are_counted_on_the_translated_history(upstream: StrictUpst
     assert answer.input_tokens > 0
     assert "system-interrupt" in str(upstream.counts[0].body)
     assert upstream.refusals == []
+
+
+async def test_the_headers_of_the_proxy_are_no_trouble_and_can_be_read(
+    proxy: Proxy, upstream: StrictUpstream, client: Any
+) -> None:
+    upstream.script(turn(text(f"{BAD} first")), turn(text("Clean.")))
+    answer = await client.messages.with_raw_response.create(
+        **request([{"role": "user", "content": "go"}]), extra_headers={"x-ttsr-session": "mine"}
+    )
+    assert (await answer.parse()).content[-1].text == "Clean."
+    assert answer.headers["x-ttsr-interrupts"] == "1"
+    (item,) = await proxy.log(("interrupted", "clean"))
+    assert (item["request"], item["conversation"]) == (answer.headers["x-ttsr-request-id"], "mine")

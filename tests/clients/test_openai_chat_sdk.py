@@ -192,3 +192,16 @@ async def test_azures_client_is_served_under_its_own_paths(
     assert {(call.path, call.query) for call in upstream.calls} == {
         ("/openai/deployments/my-gpt/chat/completions", "api-version=2025-01-01")
     }
+
+
+async def test_the_headers_of_the_proxy_are_no_trouble_and_can_be_read(
+    upstream: StrictChatUpstream, proxy: Proxy, client: Any
+) -> None:
+    upstream.script(turn(text(f"{BAD} first")), turn(text("Clean.")))
+    answer = await client.chat.completions.with_raw_response.create(
+        **request([{"role": "user", "content": "go"}]), extra_headers={"x-ttsr-session": "mine"}
+    )
+    assert answer.parse().choices[0].message.content == "Clean."
+    assert answer.headers["x-ttsr-interrupts"] == "1"
+    (item,) = await proxy.log(("interrupted", "clean"))
+    assert (item["request"], item["conversation"]) == (answer.headers["x-ttsr-request-id"], "mine")

@@ -154,3 +154,16 @@ async def test_an_answer_without_match_is_complete(
     answer, _ = await ask(client, model="gpt-x", input="go", tools=RESPONSES_TOOLS)
     assert answer.output_text == "Hello."
     assert json.loads(answer.output[2].arguments) == CLEAN_WRITE
+
+
+async def test_the_headers_of_the_proxy_are_no_trouble_and_can_be_read(
+    upstream: StrictResponsesUpstream, proxy: Proxy, client: Any
+) -> None:
+    upstream.script(turn(text(f"{BAD} first")), turn(text("Clean.")))
+    answer = await client.responses.with_raw_response.create(
+        model="gpt-x", input="go", extra_headers={"x-ttsr-session": "mine"}
+    )
+    assert answer.parse().output_text == "Clean."
+    assert answer.headers["x-ttsr-interrupts"] == "1"
+    (item,) = await proxy.log(("interrupted", "clean"))
+    assert (item["request"], item["conversation"]) == (answer.headers["x-ttsr-request-id"], "mine")

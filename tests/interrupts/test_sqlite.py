@@ -35,11 +35,11 @@ async def test_a_record_of_another_release_costs_only_what_cannot_be_read(
     await store.close()
 
 
-async def test_a_log_of_the_first_layout_is_counted_too(
+async def test_a_log_of_the_first_layout_is_counted_and_searched_too(
     tmp_path: Path, make_record: Callable[..., InterruptRecord]
 ) -> None:
     path = tmp_path / "state.db"
-    body = record_to_json(make_record(tokens_wasted=12, seconds_added=0.5))
+    body = record_to_json(make_record(request="q-1", tokens_wasted=12, seconds_added=0.5))
     old = Database(path, Schema("interrupts", SCHEMA.migrations[:1]))
     await old.write(
         lambda connection: [
@@ -52,4 +52,5 @@ async def test_a_log_of_the_first_layout_is_counted_too(
     await old.close()
     store = SqliteInterruptStore(path)
     assert await store.tally(InterruptFilter(), ("rule",)) == [Tally(("r",), 1, 12, 0.5, 0, 1.0)]
+    assert len((await store.page(InterruptFilter(request="q-1"), 9, None)).items) == 1
     await store.close()

@@ -151,6 +151,7 @@ FIELDS: dict[str, str] = {
     "rule": "no-any",
     "project": "shop",
     "conversation": "c-7",
+    "request": "r-7",
     "model": "opus",
     "client": "codex",
     "source": "tool",

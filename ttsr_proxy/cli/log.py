@@ -59,6 +59,7 @@ class _Moment(click.ParamType[float]):
 @click.option("--file", "path", help="Only entries with a path that contains this text.")
 @click.option("--model", help="Only this model.")
 @click.option("--conversation", help="Only this conversation.")
+@click.option("--request", help="Only this request: an answer's x-ttsr-request-id.")
 @click.option("--action", type=click.Choice(get_args(Action)), help="Only this action.")
 @click.option("--outcome", type=click.Choice(get_args(Outcome)), help="Only this outcome.")
 @click.option("--since", type=_Moment(), help="Only since then: 30m, 2h, 7d, or a date.")
@@ -73,6 +74,7 @@ def log(
     path: str | None,
     model: str | None,
     conversation: str | None,
+    request: str | None,
     action: str | None,
     outcome: str | None,
     since: float | None,
@@ -86,6 +88,7 @@ def log(
         path=path,
         model=model,
         conversation=conversation,
+        request=request,
         action=action,
         outcome=outcome,
         since=since,

@@ -174,6 +174,13 @@ TTSR_KEYS = (
         "Whether helper calls of recognised agents (titles, compaction) are only observed.",
     ),
     Key(
+        "ttsr.allowBypass",
+        bool,
+        TtsrSettings,
+        "allow_bypass",
+        "Whether a request with the header `x-ttsr-bypass: 1` passes without matching.",
+    ),
+    Key(
         "ttsr.onError",
         OnError,
         TtsrSettings,

@@ -51,6 +51,8 @@ class TtsrSettings:
     observe: bool = False
     """Matches are only logged."""
     observe_helpers: bool = True
+    allow_bypass: bool = False
+    """Clients may ask for a request to pass without matching."""
     on_error: OnError = "pass"
     tool_families: tuple[Mapping[str, object], ...] = ()
     """Rows for `toolcalls.FamilyTable.with_custom`, as they stand in the file."""

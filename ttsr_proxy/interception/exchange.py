@@ -53,7 +53,6 @@ class Exchange:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._progress = progress = Progress(setup)
-        self.id = progress.id
         exempt = Exemptions((*progress.memory.reminders_before, *progress.draft.reminders))
         judge = Judge(progress.permission, progress.budget, exempt)
         self._endings = Endings(progress)

@@ -33,7 +33,7 @@ class Progress:
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         protocol, request, recalled, left = setup.protocol, setup.request, setup.recalled, setup.left
-        self.id = setup.new_id()
+        self.id = setup.id
         self.client = ClientResponse(protocol, request, self.id)
         observed = _why_observed(setup)
         pending = () if observed is not None or setup.settings.observe else _pending(setup)

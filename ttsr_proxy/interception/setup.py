@@ -34,6 +34,8 @@ class Requester:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
+    id: str
+    """The exchange's: the id of the client's request."""
     protocol: WireProtocol
     request: ApiRequest
     raw: bytes

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 Action: TypeAlias = Literal[
     "interrupted", "truncated", "reminded", "deferred", "suppressed", "exhausted", "blocked", "observed"
 ]
+INTERRUPTING: Final[frozenset[Action]] = frozenset(("interrupted", "truncated"))
+"""The actions that abort an attempt. The records of one interrupt are logged together."""
+
 Outcome: TypeAlias = Literal["pending", "clean", "violated again", "undelivered", "failed"]
 
 

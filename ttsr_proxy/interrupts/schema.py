@@ -43,6 +43,14 @@ SCHEMA: Final = Schema(
             FROM interrupt_bodies WHERE interrupt_bodies.seq = interrupts.seq
         );
         """,
+        """
+        ALTER TABLE interrupts ADD COLUMN request TEXT NOT NULL DEFAULT '';
+        UPDATE interrupts SET request = (
+            SELECT coalesce(body ->> '$.request', '')
+            FROM interrupt_bodies WHERE interrupt_bodies.seq = interrupts.seq
+        );
+        CREATE INDEX interrupts_by_request ON interrupts(request);
+        """,
     ),
 )
 """`seq` is the order of arrival and never reused. Bodies stand apart so that a filter scans narrow rows."""

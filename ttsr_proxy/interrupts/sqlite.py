@@ -29,7 +29,18 @@ FEED_BATCH: Final = 200
 
 _log = structlog.get_logger(__name__)
 
-_COLUMNS: Final = ("id", "rule", "project", "conversation", "model", "client", "source", "action", "outcome")
+_COLUMNS: Final = (
+    "id",
+    "rule",
+    "project",
+    "conversation",
+    "request",
+    "model",
+    "client",
+    "source",
+    "action",
+    "outcome",
+)
 """Text columns that hold the field of the same name."""
 
 _NUMBERS: Final = ("time", "tokens_wasted", "seconds_added", "false_positive")
@@ -46,6 +57,7 @@ _CONDITIONS: Final = {
     "rule": "log.rule = :rule",
     "project": "log.project = :project",
     "conversation": "log.conversation = :conversation",
+    "request": "log.request = :request",
     "model": "log.model = :model",
     "client": "log.client = :client",
     "source": "log.source = :source",

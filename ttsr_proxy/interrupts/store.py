@@ -16,6 +16,8 @@ class InterruptFilter:
     rule: str | None = None
     project: str | None = None
     conversation: str | None = None
+    request: str | None = None
+    """The id of the client's request."""
     model: str | None = None
     client: str | None = None
     source: str | None = None

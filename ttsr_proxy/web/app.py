@@ -17,6 +17,7 @@ from ttsr_proxy.web.dashboard import handlers as dashboard
 from ttsr_proxy.web.guard import own_endpoints_only_for, private_endpoints_only_with
 from ttsr_proxy.web.keys import PARTS, Parts, Project
 from ttsr_proxy.web.library import Library
+from ttsr_proxy.web.request_ids import log_by_request, tell_id
 from ttsr_proxy.web.stores import Stores
 from ttsr_proxy.web.upstream import UpstreamClient
 
@@ -50,6 +51,7 @@ def create_app(settings: Settings) -> web.Application:
     app = web.Application(
         client_max_size=0,
         middlewares=[
+            log_by_request,
             own_endpoints_only_for(settings.host, _is_own_endpoint),
             private_endpoints_only_with(settings.token, settings.host, _is_private),
         ],
@@ -89,6 +91,7 @@ def create_app(settings: Settings) -> web.Application:
 
     app.cleanup_ctx.append(parts)
     app.on_shutdown.append(stopping)
+    app.on_response_prepare.append(tell_id)
     app.router.add_get("/healthz", _health)
     app.router.add_get("/readyz", _ready)
     app.router.add_get("/ttsr/api/interrupts", log_api.interrupts)

@@ -31,8 +31,9 @@ from ttsr_proxy.interception.actions import (
     UpdateLog,
 )
 from ttsr_proxy.interception.exchange import Exchange
+from ttsr_proxy.interrupts.record import INTERRUPTING
 from ttsr_proxy.web.ast_worker import AstWorker
-from ttsr_proxy.web.headers import to_client
+from ttsr_proxy.web.headers import INTERRUPTS, to_client
 from ttsr_proxy.web.passthrough import relay
 from ttsr_proxy.web.stores import Stores
 from ttsr_proxy.web.upstream import MAX_ERROR_BYTES, UpstreamAnswer, UpstreamClient, UpstreamLost
@@ -99,6 +100,7 @@ class Driver:
         self._pending: asyncio.Task[Happened] | None = None
         self._left_unfinished = False
         self._finished = False
+        self._interrupts = 0
 
     async def run(self) -> web.StreamResponse:
         """The finished response."""
@@ -116,7 +118,7 @@ class Driver:
             # A fault of ours must not cost the agent its answer: see `MatchingFailed`.
             if self._response is None:
                 raise MatchingFailed from error
-            report_fault(error, exchange=self._exchange.id)
+            report_fault(error)
             await self._finish(broken=True)
             return self._response
         finally:
@@ -173,6 +175,7 @@ class Driver:
                 # Nothing breaks without it, so the client does not wait for the disk.
                 self._stores.soon(self._stores.save(record))
             case Log(records):
+                self._interrupts += any(record.action in INTERRUPTING for record in records)
                 self._stores.soon(self._stores.log(records))
             case UpdateLog(record_id, changes):
                 self._stores.soon(self._stores.update_log(record_id, changes))
@@ -181,7 +184,7 @@ class Driver:
                 if self._retry.tenant is not None:
                     await self._stores.put_unfinished(self._retry.tenant, self._retry.key, left)
             case Note(event, fields):
-                _log.info(event, exchange=self._exchange.id, **fields)
+                _log.info(event, **fields)
             case Reply():
                 await self._reply(action)
             case Relay():
@@ -257,6 +260,9 @@ class Driver:
         self._response = web.StreamResponse(
             status=self._answer.status, headers=self._upstream_headers(self._answer)
         )
+        if self._interrupts:
+            # More may follow, so none at all says nothing yet.
+            self._response.headers[INTERRUPTS] = str(self._interrupts)
         await self._response.prepare(self._request)
         return self._response
 
@@ -269,6 +275,7 @@ class Driver:
             headers = CIMultiDict(reply.headers or ())
         else:
             headers = self._upstream_headers(self._answer)
+        headers[INTERRUPTS] = str(self._interrupts)
         self._response = web.Response(status=reply.status, body=reply.body, headers=headers)
 
     async def _finish(self, broken: bool) -> None:

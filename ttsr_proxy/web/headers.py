@@ -30,6 +30,12 @@ an upstream that ignores `Expect: 100-continue` would be waited for without end.
 OWN_PREFIX = "x-ttsr-"
 """Headers that clients send to the proxy; they are not for upstream."""
 
+BYPASS = "x-ttsr-bypass"
+"""A client asks for its request to pass without matching."""
+
+INTERRUPTS = "x-ttsr-interrupts"
+"""How often the answer was interrupted before its headers were sent."""
+
 
 def to_upstream(raw: RawHeaders, *, decoded: bool) -> CIMultiDict[str]:
     """The client's headers for upstream. `decoded`: the body's content encoding was taken off.

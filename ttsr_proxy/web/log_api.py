@@ -22,7 +22,18 @@ MAX_LIMIT = 1000
 KEEPALIVE_SECONDS = 15.0
 """How often a feed on which nothing happens says that it is alive."""
 
-_TEXT_FILTERS = ("rule", "project", "conversation", "model", "client", "source", "action", "outcome", "path")
+_TEXT_FILTERS = (
+    "rule",
+    "project",
+    "conversation",
+    "request",
+    "model",
+    "client",
+    "source",
+    "action",
+    "outcome",
+    "path",
+)
 _TIME_FILTERS = ("since", "until")
 PARAMETERS = ("limit", "cursor", *_TEXT_FILTERS, *_TIME_FILTERS)
 

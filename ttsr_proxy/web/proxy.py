@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -27,9 +26,10 @@ from ttsr_proxy.sessions.identity import Identity, identify
 from ttsr_proxy.sessions.shadow import previous_id, restore
 from ttsr_proxy.web.driver import Driver, MatchingFailed, Retry, Target, report_fault
 from ttsr_proxy.web.encodings import Undecodable, decoded
-from ttsr_proxy.web.headers import credential, lower_case, to_upstream
+from ttsr_proxy.web.headers import BYPASS, credential, lower_case, to_upstream
 from ttsr_proxy.web.keys import PARTS, Parts, Project
 from ttsr_proxy.web.passthrough import relay
+from ttsr_proxy.web.request_ids import id_of, new_id
 from ttsr_proxy.web.upstream import UpstreamLost
 
 PROTOCOLS: tuple[WireProtocol, ...] = (ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES)
@@ -42,6 +42,8 @@ _RESPONSE = re.compile(r"(?P<before>(?:/[^?]*)?/responses/)(?P<id>[^/?]+)(?P<aft
 _RETRIES_CHANGE = frozenset({"stream", "stream_options", "max_tokens", "thinking"})
 """What a client may change when it retries. After an error in a stream Claude Code asks for a whole message
 with fewer tokens, and when that is refused too, without saying how thinking is to be shown."""
+
+_YES = frozenset(("1", "true", "yes", "on"))
 
 _log = structlog.get_logger()
 
@@ -138,7 +140,6 @@ async def _inspect(
         reason = "matching failed"
         report_fault(error, path=route.path)
     else:
-        parts.inspected += 1
         try:
             return await driver.run()
         except MatchingFailed as failed:
@@ -169,17 +170,20 @@ async def _prepare(
     ttsr = project.settings.ttsr
     who = identify(headers, api.body, path=route.path)
     rules = project.catalog.current(await parts.library.enforced(project.settings.library_user))
-    ruleset = rules.ruleset.for_agent(who.agent)
+    bypassed = _bypassed(headers, ttsr)
+    ruleset = rules.ruleset.select(lambda rule: False) if bypassed else rules.ruleset.for_agent(who.agent)
     tenant = await parts.stores.tenant(credential(headers), project.settings.name)
     recalled = await parts.stores.recall(
         tenant, api.items, protocol.chain_text, prefill=api.prefill, previous=api.previous
     )
-    if not ruleset.rules and not recalled.hidden:
-        raise _NotInspected("no rule watches the stream" if ttsr.enabled else "matching is off")
+    unwatched = None if ruleset.rules else _why_unwatched(ttsr, bypassed)
+    if unwatched is not None and not recalled.hidden:
+        raise _NotInspected(unwatched)
     parts.ast.warm_for(ruleset)
     key = _request_key(api, who)
     left = await parts.stores.take_unfinished(tenant, key)
     setup = Setup(
+        id=id_of(request),
         protocol=protocol,
         request=api,
         raw=raw,
@@ -187,15 +191,20 @@ async def _prepare(
         ruleset=ruleset,
         families=project.families,
         settings=ttsr,
-        requester=_requester(project, who, tenant, ttsr),
+        requester=_requester(project, who, tenant, unwatched if bypassed else _observed(who, ttsr)),
         left=left,
-        new_id=_new_id,
+        new_id=new_id,
         rule_path=rules.shown_path,
         wall_offset=time.time() - time.monotonic(),
     )
     url = _upstream_url(parts, route, headers)
     upstream_headers = to_upstream(request.raw_headers, decoded=raw is not sent)
     parts.hops.mark(upstream_headers, headers, url)
+    if unwatched is None:
+        parts.inspected += 1
+    else:
+        # What was hidden of this conversation is still put back.
+        parts.count_not_inspected(unwatched)
     return Driver(
         request,
         Exchange(setup),
@@ -207,7 +216,25 @@ async def _prepare(
     )
 
 
-def _requester(project: Project, who: Identity, tenant: str | None, ttsr: TtsrSettings) -> Requester:
+def _bypassed(headers: Mapping[str, str], ttsr: TtsrSettings) -> bool:
+    """Whether the client asks for this request not to be matched, and may."""
+    if headers.get(BYPASS, "").strip().lower() not in _YES:
+        return False
+    _log.info("bypass" if ttsr.allow_bypass else "bypass_refused")
+    return ttsr.allow_bypass
+
+
+def _why_unwatched(ttsr: TtsrSettings, bypassed: bool) -> str:
+    if bypassed:
+        return "bypassed"
+    return "no rule watches the stream" if ttsr.enabled else "matching is off"
+
+
+def _observed(who: Identity, ttsr: TtsrSettings) -> str | None:
+    return who.helper if ttsr.observe_helpers else None
+
+
+def _requester(project: Project, who: Identity, tenant: str | None, observed: str | None) -> Requester:
     return Requester(
         tenant=tenant or "",
         project=project.settings.name,
@@ -216,7 +243,7 @@ def _requester(project: Project, who: Identity, tenant: str | None, ttsr: TtsrSe
         client=who.client,
         agent=who.agent,
         activity=who.activity,
-        observed=who.helper if ttsr.observe_helpers else None,
+        observed=observed,
     )
 
 
@@ -330,8 +357,3 @@ def _request_key(api: ApiRequest, who: Identity) -> str:
     for part in (who.session or "", who.agent, canonical(body)):
         digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
     return digest.hexdigest()
-
-
-def _new_id() -> str:
-    """Sortable by time, unguessable."""
-    return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(8)}"

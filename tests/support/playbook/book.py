@@ -158,6 +158,7 @@ class Playbook:
         self._key = canonical({key: value for key, value in body.items() if key != "stream"})
         left = at_once(self.store.take_unfinished(_TENANT, self._key, self.now - _RETRY_WINDOW))
         setup = Setup(
+            id=f"id{next(self.ids):05}",
             protocol=ANTHROPIC,
             request=request,
             raw=raw,

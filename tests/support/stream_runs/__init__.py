@@ -86,6 +86,7 @@ def play(
     ids = itertools.count(1)
     exchange = Exchange(
         Setup(
+            id="id00000",
             protocol=protocol,
             request=request,
             raw=raw,

@@ -14,6 +14,7 @@ FILTERS: Final = (
     "path",
     "model",
     "conversation",
+    "request",
     "action",
     "outcome",
     "project",

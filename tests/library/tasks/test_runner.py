@@ -200,6 +200,33 @@ async def test_after_a_restart_waiting_tasks_run_and_interrupted_ones_are_settle
     await runner.close()
 
 
+async def test_a_task_that_another_process_runs_is_left_to_it(
+    tmp_path: Path, runner: TaskRunner, work: Work
+) -> None:
+    work.gates["a"] = asyncio.Event()
+    task = await submit(runner, "a")
+    await work.begun.wait()
+    other = TaskRunner(TaskStore(tmp_path), work, nothing)
+    await other.start()
+    assert (await other.get("alice", task.id)).status == "running"
+    work.gates["a"].set()
+    assert (await finished(runner, task)).status == "completed"
+    await other.close()
+
+
+async def test_a_task_is_cancelled_by_whichever_process_is_asked(
+    tmp_path: Path, runner: TaskRunner, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner_module, "HEED_SECONDS", 0.01)
+    work.gates["a"] = asyncio.Event()
+    task = await submit(runner, "a")
+    await work.begun.wait()
+    other = TaskRunner(TaskStore(tmp_path), work, nothing)
+    assert (await other.cancel("alice", task.id)).status == "cancelling"
+    assert (await asyncio.wait_for(finished(runner, task), 10)).status == "cancelled"
+    await other.close()
+
+
 async def test_finished_tasks_are_deleted_after_their_time(
     tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:

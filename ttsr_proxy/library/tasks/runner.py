@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import time
 from collections.abc import Awaitable, Callable
@@ -22,6 +23,9 @@ AT_ONCE = 2
 
 QUEUE = 32
 """Unfinished tasks that one user may have."""
+
+HEED_SECONDS = 1.0
+"""How often a running task looks whether another process was told to cancel it."""
 
 FINAL_STAGE = "writing"
 """From this stage on a task cannot be cancelled."""
@@ -64,7 +68,7 @@ class TaskRunner:
         await self._store.sweep()
         for task in await self._store.left_behind():
             if task.status == "pending":
-                await self._store.change(task.id, stage="queued")
+                await self._store.change(task.id, take=True, stage="queued")
                 self._enqueue(task)
                 continue
             done = await self._finished(task)
@@ -134,12 +138,16 @@ class TaskRunner:
             await asyncio.wait({before})
         async with self._slots:
             claimed = await self._store.change(
-                task.id, only_if=("pending",), status="running", stage="starting"
+                task.id, only_if=("pending",), take=True, status="running", stage="starting"
             )
             if claimed is None:
                 return
+            heeding = asyncio.create_task(self._heed_cancelling(task))
             try:
-                done = await self._work(claimed, _Progress(self._store, task.id))
+                try:
+                    done = await self._work(claimed, _Progress(self._store, task.id))
+                finally:
+                    heeding.cancel()
             except asyncio.CancelledError:
                 await self._settle_cancelled(task)
             except (LibraryError, StoreError) as error:
@@ -151,6 +159,16 @@ class TaskRunner:
                 await self._fail(task, "INTERNAL", "an unexpected error; the proxy's log has the details")
             else:
                 await self._complete(task, done)
+
+    async def _heed_cancelling(self, task: Task) -> None:
+        """Stop the task when another process, which got the request, has set it to be cancelled."""
+        while True:
+            await asyncio.sleep(HEED_SECONDS)
+            with contextlib.suppress(StoreError):
+                current = await self._store.get(task.user, task.id)
+                if current is not None and current.status == "cancelling" and current.stage != FINAL_STAGE:
+                    self._running[task.id].cancel()
+                    return
 
     async def _settle_cancelled(self, task: Task) -> None:
         current = await self._store.get(task.user, task.id)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import os
+import asyncio
 import sqlite3
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from ttsr_proxy.errors import StoreError
 from ttsr_proxy.jsontext import decode, encode
+from ttsr_proxy.library.tasks.owners import Owner
 from ttsr_proxy.library.tasks.record import FINISHED, Task, TaskStatus
 from ttsr_proxy.sqlite import Database, Schema, storable
 
@@ -31,6 +33,10 @@ _SCHEMA = Schema(
             error TEXT);
         CREATE INDEX library_tasks_by_user ON library_tasks(user, created_at)
         """,
+        """
+        ALTER TABLE library_tasks ADD COLUMN held_by TEXT NOT NULL DEFAULT '';
+        ALTER TABLE library_tasks DROP COLUMN owner
+        """,
     ),
 )
 _COLUMNS = "id, user, type, status, stage, resource_id, created_at, updated_at, payload, meta, result, error"
@@ -43,6 +49,7 @@ class TaskStore:
     def __init__(self, root: Path) -> None:
         self._path = root / "tasks.sqlite"
         self._database = Database(self._path, _SCHEMA)
+        self._owner = Owner(root / "owners")
 
     @property
     def exists(self) -> bool:
@@ -51,35 +58,43 @@ class TaskStore:
 
     async def close(self) -> None:
         await self._database.close()
+        await asyncio.to_thread(self._owner.leave)
 
     async def add(self, task: Task) -> None:
-        row = (
+        values = (
             task.id, task.user, task.type, task.status, task.stage, task.resource_id, task.created_at,
-            task.updated_at, os.getpid(), _json(task.payload), _json(task.meta), _json(task.result),
-            task.error,
+            task.updated_at, _json(task.payload), _json(task.meta), _json(task.result), task.error,
         )  # fmt: skip
 
         def insert(connection: sqlite3.Connection) -> None:
-            connection.execute(f"INSERT INTO library_tasks VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
+            row = (*values, self._appeared())
+            connection.execute(
+                f"INSERT INTO library_tasks({_COLUMNS}, held_by) VALUES ({', '.join('?' * len(row))})",  # noqa: S608
+                row,
+            )
 
         await self._database.write(insert)
 
     async def change(
-        self, task_id: str, *, only_if: tuple[TaskStatus, ...] = (), **changes: Any
+        self, task_id: str, *, only_if: tuple[TaskStatus, ...] = (), take: bool = False, **changes: Any
     ) -> Task | None:
-        """Change fields of a task, if it has one of the given statuses; None if it has not."""
+        """Change fields of a task, if it has one of the given statuses; None if it has not.
+
+        `take` makes this process its owner.
+        """
         assert all(name in _CHANGEABLE for name in changes)
         values = [
             value if isinstance(value, str) or value is None else _json(value) for value in changes.values()
         ]
         assignments = "".join(f"{name} = ?, " for name in changes)
+        owner = "held_by = ?, " if take else ""
         condition = f" AND status IN ({', '.join('?' * len(only_if))})" if only_if else ""
 
         def update(connection: sqlite3.Connection) -> Task | None:
             row = connection.execute(
-                f"UPDATE library_tasks SET {assignments}updated_at = ?, owner = ?"  # noqa: S608
+                f"UPDATE library_tasks SET {assignments}{owner}updated_at = ?"  # noqa: S608
                 f" WHERE id = ?{condition} RETURNING {_COLUMNS}",
-                (*values, time.time(), os.getpid(), task_id, *only_if),
+                (*values, *([self._appeared()] if take else ()), time.time(), task_id, *only_if),
             ).fetchone()
             return None if row is None else _task(row)
 
@@ -116,10 +131,11 @@ class TaskStore:
 
         def select(connection: sqlite3.Connection) -> list[Task]:
             rows = connection.execute(
-                f"SELECT {_COLUMNS}, owner FROM library_tasks"  # noqa: S608
+                f"SELECT {_COLUMNS}, held_by FROM library_tasks"  # noqa: S608
                 " WHERE status IN ('pending', 'running', 'cancelling') ORDER BY created_at"
             ).fetchall()
-            return [_task(row[:-1]) for row in rows if not _is_alive(row[-1])]
+            running = {name: self._owner.runs(name) for name in {row[-1] for row in rows} if name}
+            return [_task(row[:-1]) for row in rows if not running.get(row[-1])]
 
         return await self._database.read(select)
 
@@ -134,6 +150,14 @@ class TaskStore:
                 )
 
         await self._database.write(delete)
+
+    def _appeared(self) -> str:
+        """This process's name as an owner; only where something may be owned does it leave a file."""
+        try:
+            self._owner.appear()
+        except OSError as error:
+            raise StoreError(f"{self._path.parent} cannot be written: {error.strerror}") from error
+        return self._owner.name
 
     async def _select(self, where: str, values: tuple[Any, ...], limit: int) -> list[Task]:
         def select(connection: sqlite3.Connection) -> list[Task]:
@@ -171,19 +195,6 @@ def _json(value: object) -> str | None:
 
 def _value(text: str | None) -> Any:
     return None if text is None else decode(text)
-
-
-def _is_alive(pid: int) -> bool:
-    if pid == os.getpid():
-        # This process has only just started: its number was another's.
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 assert all(status in FINISHED for status in KEPT_SECONDS)

@@ -3,6 +3,7 @@
 #   make demo    see an interrupt happen (no key, no network)
 #   make test    all tests        make lint    style       make types   mypy and import contracts
 #   make format  format the code  make bench   benchmarks  make docs    generated parts of docs/
+#   make screenshots   the dashboard's pictures in docs/
 #   make fuzz    coverage-guided fuzzing, FUZZ_SECONDS for each target (FUZZ=sse for one)
 #   make audit   known vulnerabilities of what the container installs
 #   make lock    choose the container's packages anew, with their hashes
@@ -24,7 +25,7 @@ READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: demo test lint types format bench docs fuzz audit lock venv clean
+.PHONY: demo test lint types format bench docs screenshots fuzz audit lock venv clean
 
 venv: $(READY)
 
@@ -56,6 +57,9 @@ bench: $(READY)
 
 docs: $(READY)
 	$(BIN)/python docs/generate.py
+
+screenshots: $(READY)
+	$(BIN)/python docs/screenshots.py
 
 fuzz: $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[fuzz]'

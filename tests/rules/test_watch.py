@@ -102,3 +102,34 @@ def test_rules_that_are_no_files_count_too(directories):
 
 def test_places_that_do_not_exist_yet_are_watched(directories, project):
     assert fingerprint_of(directories).states[str(project / ".omp/rules")] is None
+
+
+def test_a_nearer_place_that_appears_is_noticed(directories, project, home, write):
+    """Which of several places counts depends on which of them exist."""
+    (home / "repo/.git").mkdir(parents=True, exist_ok=True)
+    write(home / "repo/.clinerules/far.md")
+    source = RuleSource(directories)
+    assert names(source) == ["far"]
+    write(project / ".clinerules", "near")
+    assert names(source) == ["clinerules"]
+    (project / ".clinerules").unlink()
+    write(project / ".clinerules/near.md")
+    assert names(source) == ["near"]
+
+
+def test_what_happens_inside_the_repository_is_no_change(directories, project, write):
+    write(project / ".omp/rules/x.md")
+    (project / ".git").mkdir(exist_ok=True)
+    before = fingerprint_of(directories)
+    write(project / ".git/index")
+    assert before.holds()
+
+
+def test_of_the_rules_that_come_with_the_program_only_their_folder_is_looked_at(directories, tmp_path, write):
+    path = write(tmp_path / "shipped/x.md")
+    shipped = replace(directories, shipped=tmp_path / "shipped")
+    assert str(path) not in fingerprint_of(shipped).states
+    source = RuleSource(shipped)
+    assert names(source) == ["x"]
+    write(tmp_path / "shipped/y.md")
+    assert names(source) == ["x", "y"]

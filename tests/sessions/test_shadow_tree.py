@@ -124,7 +124,7 @@ MORE = [*GO, assistant("One."), user("more")]
     ],
 )
 def test_the_proxy_s_own_words_follow_the_user_or_else_the_system_prompt(roles: str, place: int) -> None:
-    items = [HistoryItem(cast(Role, role), "text", text_block("x"), "x", 0, None) for role in roles.split()]
+    items = [ANTHROPIC.item_of_block(text_block("x"), cast(Role, role), 0) for role in roles.split()]
     added = user_says(ANTHROPIC, "added")
     append_to_user(items, [added])
     assert items.index(added) == place

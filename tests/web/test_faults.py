@@ -49,6 +49,20 @@ async def test_a_fault_before_anything_was_sent_lets_the_request_pass_uninspecte
     assert "secret words" not in told
 
 
+async def test_a_request_nested_almost_too_deep_to_parse_passes_as_it_came(
+    upstream: RawUpstream, start_proxy: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proxy = await start_proxy()
+    for depth in range(900, 1000, 5):
+        nested = b'{"type":"x","v":%b}' % (b"[" * depth + b"]" * depth)
+        body = b'{"stream":true,"messages":[{"role":"user","content":[%b]}]}' % nested
+        upstream.script.append(response(CLEAN, kind="text/event-stream"))
+        answer = await ask(proxy.url, "POST", "/v1/messages", *HEADERS, body=body)
+        assert (answer.status, answer.body) == (200, CLEAN)
+        assert upstream.received[-1].body == body
+    assert "matching_failed" not in capsys.readouterr().out
+
+
 async def test_a_fault_while_tokens_are_counted_lets_the_request_pass_as_it_came(
     upstream: RawUpstream,
     start_proxy: Any,

@@ -13,7 +13,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ttsr_proxy.rules.model import Rule
-from ttsr_proxy.rules.providers import PROVIDERS, Folder, Provider, RuleDirectories, SingleFile, Source
+from ttsr_proxy.rules.providers import (
+    PROVIDERS,
+    Folder,
+    Provider,
+    RuleDirectories,
+    SingleFile,
+    Source,
+    what_is_at,
+)
 
 LARGEST_FILE = 1_048_576
 """Bytes of a rule file that are read; a larger file is no rule."""
@@ -99,7 +107,7 @@ def _given(provider: Provider, extra: Sequence[tuple[str, Rule]]) -> Iterator[Fo
 def _read_files(
     provider: Provider, directories: RuleDirectories, problems: list[Problem]
 ) -> Iterator[FoundRule]:
-    for source in provider.sources(directories):
+    for source in provider.sources(directories, what_is_at):
         for path in sorted(Path(path) for path, is_rule in walk(source, problems.append) if is_rule):
             try:
                 data = _read(path)

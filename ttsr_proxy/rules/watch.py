@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from pathlib import Path
 from typing import TypeAlias
 
 from ttsr_proxy.rules.discovery import Discovery, Problem, discover, walk
 from ttsr_proxy.rules.model import Rule
-from ttsr_proxy.rules.providers import PROVIDERS, RuleDirectories, Source
+from ttsr_proxy.rules.providers import PROVIDERS, Folder, RuleDirectories, Source, what_is_at
 
 State: TypeAlias = tuple[int, ...] | None
 """What tells one version of a file or directory from another; None for what does not exist."""
@@ -28,14 +29,14 @@ _TICK_NANOSECONDS = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """The places that rules come from, and the state of every path that they depend on."""
+    """Where rules come from depends on what was `found` at some paths; what they say, on other `states`."""
 
-    sources: tuple[Source, ...]
+    found: Mapping[str, int | None]
     states: Mapping[str, State]
 
-    def holds(self, directories: RuleDirectories) -> bool:
+    def holds(self) -> bool:
         """Whether everything is still as it was. A directory's own times tell of files that came or went."""
-        return _sources(directories) == self.sources and all(
+        return all(what_is_at(path) == what for path, what in self.found.items()) and all(
             _state(path) == state for path, state in self.states.items()
         )
 
@@ -60,7 +61,7 @@ class RuleSource:
         Raises ValueError when `extra` names a provider that does not exist.
         """
         given = tuple(extra)
-        fresh = self._fingerprint is not None and self._fingerprint.holds(self._directories)
+        fresh = self._fingerprint is not None and self._fingerprint.holds()
         if self._discovery is None or not fresh or given != self._extra:
             # Taken before reading, so that a change during it is seen by the next look.
             fingerprint = fingerprint_of(self._directories)
@@ -74,16 +75,24 @@ class RuleSource:
 
 def fingerprint_of(directories: RuleDirectories) -> Fingerprint:
     """The identity, size and times of everything that the rules depend on."""
-    sources = _sources(directories)
+    found: dict[str, int | None] = {}
     states: dict[str, State] = {}
-    for source in sources:
-        for path, _ in walk(source, _ignore):
-            states[path] = _state(path)
-    return Fingerprint(sources, states)
+
+    def look(path: Path) -> int | None:
+        what = found[str(path)] = what_is_at(path)
+        return what
+
+    for provider in PROVIDERS:
+        for source in provider.sources(directories, look):
+            for path in _watched(source):
+                states[path] = _state(path)
+    return Fingerprint(found, states)
 
 
-def _sources(directories: RuleDirectories) -> tuple[Source, ...]:
-    return tuple(source for provider in PROVIDERS for source in provider.sources(directories))
+def _watched(source: Source) -> Iterable[str]:
+    if isinstance(source, Folder) and source.installed:
+        return (str(source.path),)
+    return (path for path, _ in walk(source, _ignore))
 
 
 def _ignore(problem: Problem) -> None:

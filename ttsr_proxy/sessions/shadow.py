@@ -7,7 +7,6 @@ stays as the client sends it, as it was when upstream first saw it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 from ttsr_proxy.jsontext import JsonObject, decode_object
@@ -107,7 +106,7 @@ def _rebuild(
 
 
 def _in_message(item: HistoryItem, message: int | None) -> HistoryItem:
-    return item if item.message is not None else replace(item, message=message)
+    return item if item.message is not None else item._replace(message=message)
 
 
 def _pair(
@@ -139,11 +138,13 @@ def _given_as(item: HistoryItem, record: ResponseRecord, taken: Mapping[int, His
         if known or item.kind not in ("tool_call", "text"):
             return known[:1]
     if item.kind == "tool_call":
-        return [i for i in free if given[i].anchor is None and _same_call(given[i].text, item.text)][:1]
-    same = [i for i in free if given[i].text == item.text][:1]
+        nameless = [i for i in free if given[i].anchor is None]
+        return [i for i in nameless if _same_call(given[i].text, item.text)][:1]
+    said = item.text
+    same = [i for i in free if given[i].text == said][:1]
     if same or item.kind not in ("text", "thinking"):
         return same
-    text = join_prose((item.text,))
+    text = join_prose((said,))
     if not text:
         return []
     whole = [i for i in free if join_prose((given[i].text,)) == text]
@@ -169,7 +170,7 @@ def _settle(item: HistoryItem, recorded: HistoryItem) -> HistoryItem:
     changed = item.kind == "tool_call" and (
         item.anchor != recorded.anchor or not _same_call(recorded.text, item.text)
     )
-    return item if changed else replace(recorded, message=item.message)
+    return item if changed else recorded._replace(message=item.message)
 
 
 def _same_call(recorded: str, echoed: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -236,9 +235,9 @@ def test_an_answer_is_split_where_something_hidden_stood() -> None:
     text, call = request.items[1:3]
     split = [
         request.items[0],
-        replace(text, value={"type": "text", "text": "Cut,"}),
+        text._replace(value={"type": "text", "text": "Cut,"}),
         user_says(OPENAI_CHAT, "note"),
-        replace(text, value={"type": "text", "text": "rest."}),
+        text._replace(value={"type": "text", "text": "rest."}),
         call,
         request.items[3],
     ]
@@ -261,7 +260,7 @@ def test_a_hidden_call_and_its_result_stand_together() -> None:
     request = read(user("go"))
     (call,) = read(called("call_aaaaaaa1")).items
     hidden = [
-        replace(call, message=None),
+        call._replace(message=None),
         history.tool_result_item("call_aaaaaaa1", "no"),
         user_says(OPENAI_CHAT, "note"),
     ]
@@ -276,7 +275,7 @@ def test_a_hidden_call_and_its_result_stand_together() -> None:
 def test_text_and_call_of_an_aborted_answer_are_one_message() -> None:
     request = read(user("go"))
     items = read(called("call_aaaaaaa1", content="I do")).items
-    made = [*request.items, *(replace(item, message=None) for item in items)]
+    made = [*request.items, *(item._replace(message=None) for item in items)]
     assert written(request, made) == [user("go"), called("call_aaaaaaa1", content="I do")]
 
 
@@ -305,8 +304,8 @@ def test_reasoning_goes_back_only_where_the_client_sends_it_back() -> None:
     )
     items = [
         echoed.items[0],
-        replace(reasoning_item(), message=1),
-        replace(answer, message=1),
+        reasoning_item()._replace(message=1),
+        answer._replace(message=1),
         echoed.items[3],
     ]
     assert written(echoed, items)[1] == {"role": "assistant", "content": "Yes", "reasoning_content": "hm"}

@@ -32,22 +32,21 @@ def item_of_block(value: JsonObject, role: Role, message: int | None = None) -> 
     """The item of one content block."""
     block_type = value.get("type")
     name = block_type if isinstance(block_type, str) else ""
-    prose = value.get(_PROSE_FIELDS.get(name, ""))
-    return HistoryItem(
-        role=role,
-        kind=_ITEM_KINDS.get(name, "other"),
-        value=value,
-        text=prose if isinstance(prose, str) else canonical(without_cache_marks(value)),
-        message=message,
-        anchor=_anchor(name, value),
-    )
+    return HistoryItem(role, _ITEM_KINDS.get(name, "other"), value, _text, message, _anchor(name, value))
+
+
+def _text(value: JsonObject) -> str:
+    block_type = value.get("type")
+    field = _PROSE_FIELDS.get(block_type) if isinstance(block_type, str) else None
+    prose = value.get(field) if field is not None else None
+    return prose if isinstance(prose, str) else canonical(without_cache_marks(value))
 
 
 def _anchor(block_type: str, value: JsonObject) -> str | None:
-    call_id = value.get("id")
-    if block_type == "tool_use" and isinstance(call_id, str) and call_id:
-        return f"call:{call_id}"
-    signature = value.get(_SIGNED_FIELDS.get(block_type, ""))
+    if block_type == "tool_use":
+        call_id = value.get("id")
+        return f"call:{call_id}" if isinstance(call_id, str) and call_id else None
+    signature = value.get(_SIGNED_FIELDS[block_type]) if block_type in _SIGNED_FIELDS else None
     if isinstance(signature, str) and signature:
         return f"sig:{hashlib.sha256(signature.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
     return None

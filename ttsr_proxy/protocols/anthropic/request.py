@@ -25,11 +25,7 @@ def read_request(body: bytes, headers: Mapping[str, str]) -> ApiRequest | None:
     parsed = decode_object(body)
     if parsed is None or not isinstance(parsed.get("messages"), list):
         return None
-    try:
-        return _inspect(parsed)
-    except RecursionError:
-        # JSON nested almost too deep to parse can be too deep to compare.
-        return None
+    return _inspect(parsed)
 
 
 def _inspect(parsed: JsonObject) -> ApiRequest:
@@ -91,9 +87,10 @@ def _split(message: JsonValue) -> list[tuple[Role, JsonObject]]:
         return []
     if isinstance(content, str):
         return [(role, text_block(content))] if content else []
-    if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
+    if not isinstance(content, list):
         return []
-    return [(role, block) for block in content]
+    blocks = [(role, block) for block in content if isinstance(block, dict)]
+    return blocks if len(blocks) == len(content) else []
 
 
 @dataclass(slots=True)

@@ -30,23 +30,31 @@ _COUNTED_ID = re.compile(r".{0,7}|(.*[^0-9A-Za-z])?[0-9]{1,4}", re.DOTALL)
 
 def item_of_block(value: JsonObject, role: Role, message: int | None = None) -> HistoryItem:
     """The item of one value."""
-    kind, text, anchor = _read(value)
-    return HistoryItem(role, kind, value, text, message, anchor)
-
-
-def _read(value: JsonObject) -> tuple[ItemKind, str, str | None]:
     name = value.get("type")
     prose = _PROSE.get(name) if isinstance(name, str) else None
     if prose is not None:
-        return prose, reasoning_text(value) if name == "reasoning" else part_text(value), None
-    role = value.get("role")
-    if isinstance(role, str) and role in RESULT_ROLES:
-        return "tool_result", canonical(without_cache_marks(value)), None
+        return HistoryItem(role, prose, value, _prose, message)
+    result_role = value.get("role")
+    if isinstance(result_role, str) and result_role in RESULT_ROLES:
+        return HistoryItem(role, "tool_result", value, _unmarked, message)
     call = calls.call_of(value)
     if call is None:
-        return "other", canonical(without_cache_marks(value)), None
+        return HistoryItem(role, "other", value, _unmarked, message)
     unique = call.id and not _COUNTED_ID.fullmatch(call.id)
-    return "tool_call", canonical(_comparable(call)), f"call:{call.id}" if unique else None
+    return HistoryItem(role, "tool_call", value, _said, message, f"call:{call.id}" if unique else None)
+
+
+def _prose(value: JsonObject) -> str:
+    return reasoning_text(value) if value["type"] == "reasoning" else part_text(value)
+
+
+def _unmarked(value: JsonObject) -> str:
+    return canonical(without_cache_marks(value))
+
+
+def _said(value: JsonObject) -> str:
+    call = calls.call_of(value)
+    return canonical(_comparable(call) if call is not None else value)
 
 
 def _comparable(call: calls.CallPiece) -> JsonObject:

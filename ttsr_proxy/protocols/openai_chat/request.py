@@ -32,11 +32,7 @@ def read_request(body: bytes, headers: Mapping[str, str]) -> ApiRequest | None:
     parsed = decode_object(body)
     if parsed is None or not isinstance(parsed.get("messages"), list):
         return None
-    try:
-        return _inspect(parsed)
-    except RecursionError:
-        # JSON nested almost too deep to parse can be too deep to compare.
-        return None
+    return _inspect(parsed)
 
 
 def _inspect(parsed: JsonObject) -> ApiRequest:

@@ -59,7 +59,7 @@ def item_of_block(value: JsonObject, role: Role, message: int | None = None) -> 
         role=role,
         kind=kind,
         value=value,
-        text=_text(value, kind),
+        comparable=_text,
         message=message,
         anchor=_anchor(value, kind),
         alias=f"item:{item_id}" if item_id else None,
@@ -87,7 +87,8 @@ def _is_text(content: JsonValue) -> bool:
     )
 
 
-def _text(value: JsonObject, kind: ItemKind) -> str:
+def _text(value: JsonObject) -> str:
+    kind = _kind(value)
     if kind == "text":
         return text_of(value, "text") if item_type(value) == "text" else prose(value)
     if kind == "thinking":

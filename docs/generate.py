@@ -23,6 +23,7 @@ from ttsr_proxy.rules.shipped import shipped_rules_directory
 from ttsr_proxy.toolcalls.built_in import BUILT_IN
 from ttsr_proxy.toolcalls.family import Family, TextArgument
 from ttsr_proxy.web.app import ENDPOINTS
+from ttsr_proxy.web.metrics import FAMILIES
 
 DOCS = Path(__file__).parent
 PART = re.compile(r"(<!-- generated: (?P<name>\w+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -151,6 +152,14 @@ def _looks_at(rule: Rule) -> str:
     return "; ".join(words)
 
 
+def metrics() -> str:
+    """The table of what `/metrics` tells."""
+    lines = ["| metric | type | labels | what it says |", "| --- | --- | --- | --- |"]
+    for family in FAMILIES:
+        lines.append(f"| `{family.name}` | {family.kind} | {_code(family.labels) or '-'} | {family.text} |")
+    return "\n".join(lines) + "\n"
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "shipped_rules": shipped_rules,
     "settings": settings,
@@ -158,6 +167,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "endpoints": endpoints,
     "tool_families": tool_families,
     "help": help_texts,
+    "metrics": metrics,
 }
 
 

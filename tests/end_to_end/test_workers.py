@@ -18,6 +18,7 @@ import pytest
 from proxy_under_test import Proxy, Workspace
 from raw_http import RawUpstream, ask, raw_upstream, response, send
 from raw_http.messages import BODY, HEADERS, events
+from scraped import figures_once
 from served_processes import (
     BAD,
     HEAD,
@@ -231,3 +232,19 @@ async def test_a_worker_that_cannot_start_ends_the_server_with_its_reason(worksp
     assert "cannot start" in told.decode()
     assert "keys.yaml" in told.decode()
     assert "Traceback" not in told.decode()
+
+
+async def test_metrics_are_those_of_all_workers_whoever_is_asked(start: Start, upstream: RawUpstream) -> None:
+    process, proxy = await start("--workers", "2")
+    for _ in range(MANY):
+        await ask(proxy.url, "GET", "/v1/models")
+    for _ in range(5):
+        told = await figures_once(
+            proxy.url,
+            lambda now: now.value("ttsr_requests_total", protocol="other", outcome="completed") == MANY,
+        )
+        assert told.value("ttsr_worker_starts_total") == 2
+        assert told.value("ttsr_rules", project="default", state="active") >= 1
+    os.kill(workers_of(process)[0], signal.SIGKILL)
+    told = await figures_once(proxy.url, lambda now: now.value("ttsr_worker_starts_total") == 3)
+    assert told.value("ttsr_requests_total", protocol="other", outcome="completed") == MANY

@@ -67,7 +67,14 @@ def headers_of(dialect: Dialect) -> list[tuple[str, str]]:
 
 async def outputs(url: str) -> str:
     """What the proxy's own endpoints answer, and its error pages."""
-    paths = ("/ttsr/api/interrupts", "/readyz", "/healthz", f"/p/none/v1/messages?key={QUERY}", "/ttsr/api/x")
+    paths = (
+        "/ttsr/api/interrupts",
+        "/metrics",
+        "/readyz",
+        "/healthz",
+        f"/p/none/v1/messages?key={QUERY}",
+        "/ttsr/api/x",
+    )
     answers = [await ask(url, "GET", path, *CREDENTIALS.items()) for path in paths]
     return "".join(f"{answer.headers}{answer.body.decode('utf-8', 'replace')}" for answer in answers)
 

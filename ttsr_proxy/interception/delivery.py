@@ -48,6 +48,10 @@ class Delivery:
     def holding(self) -> bool:
         return bool(self._queue)
 
+    @property
+    def held_bytes(self) -> int:
+        return sum(len(held.event.raw) for held in self._queue)
+
     def push(self, event: ProtocolEvent, block: WatchedBlock | None, now: float) -> None:
         self._queue.append(_Held(event, block, block.received if block is not None else 0, now))
 

@@ -25,7 +25,7 @@ class Endings:
     def completed(self, attempt: Attempt, event: ResponseEnded, now: float) -> Iterator[Action]:
         """The attempt's terminal event: the response is whole."""
         progress = self._progress
-        attempt.over = True
+        attempt.over, progress.ending = True, "completed"
         if attempt.whole_body is not None:
             progress.client.response_id = attempt.response_id
             for position, block in enumerate(attempt.order):
@@ -45,7 +45,7 @@ class Endings:
         """A call was delivered: end here, legally; the reminder travels with its result."""
         progress = self._progress
         protocol = progress.setup.protocol
-        progress.over = True
+        progress.over, progress.ending = True, "truncated"
         blocks = without_loose_thinking(attempt.delivered(protocol, progress.client, {}))
         usage = progress.usage(attempt, whole=True)
         yield progress.save(blocks, now)
@@ -56,6 +56,7 @@ class Endings:
         """The rule's budget is spent and nothing more may be shown."""
         progress = self._progress
         left = yield from self._leave("the answer was blocked", keeps=progress.client.stage == "content")
+        progress.ending = "blocked"
         yield from progress.journal.settled("violated again")
         match progress.client.stage:
             case "unsent":
@@ -70,7 +71,7 @@ class Endings:
 
     def blocked_before(self, rule: str) -> Iterator[Action]:
         """The client retries a response that was blocked: refused without asking upstream."""
-        self._progress.over = True
+        self._progress.over, self._progress.ending = True, "blocked"
         yield self._refusal(rule)
         yield Finish()
 
@@ -78,6 +79,7 @@ class Endings:
         """A retry failed for good: end by stage. It does not count against the rules."""
         progress = self._progress
         progress.budget.refund()
+        progress.ending = "failed"
         left = yield from self._leave("the retry failed", keeps=progress.client.stage == "content")
         yield from progress.journal.settled("failed", detail=reason)
         match progress.client.stage:
@@ -95,6 +97,7 @@ class Endings:
     def passed_on(self, reply: Reply, now: float) -> Iterator[Action]:
         """Upstream gave no answer to the first attempt: the client gets what upstream said."""
         self._progress.over = True
+        self._progress.ending = "completed" if reply.status < 400 else "upstream_failed"
         yield reply
         yield self.unfinished(now)
         yield Finish()
@@ -102,7 +105,7 @@ class Endings:
     def broken_off(self, attempt: Attempt, reason: str, now: float) -> Iterator[Action]:
         """Upstream's first answer ended early: so does the client's. `reason` is `end` for a clean close."""
         progress = self._progress
-        progress.over = True
+        progress.over, progress.ending = True, "broken_off"
         yield from progress.findings.log(attempt)
         if progress.client.given:
             yield progress.save(progress.left_blocks(), now)
@@ -118,8 +121,10 @@ class Endings:
             return
         if progress.attempt is not None and progress.attempt.ending is not None:
             # Chat clients take the reason to stop for the end and do not wait for what follows it.
+            progress.ending = "completed"
             yield from self._whole(progress.attempt, now)
             return
+        progress.ending = "client_left"
         left = yield from self._leave("the client left", keeps=bool(progress.client.given))
         yield from progress.journal.settled("undelivered", detail="the client left")
         if progress.client.given:

@@ -27,7 +27,7 @@ from ttsr_proxy.interception.endings import Endings
 from ttsr_proxy.interception.failures import Failures
 from ttsr_proxy.interception.interrupting import Interrupter
 from ttsr_proxy.interception.judging import Judge
-from ttsr_proxy.interception.progress import Progress
+from ttsr_proxy.interception.progress import Ending, Progress
 from ttsr_proxy.interception.setup import Setup
 from ttsr_proxy.interception.watching import Watch
 from ttsr_proxy.protocols.events import (
@@ -143,6 +143,17 @@ class Exchange:
     def client_gone(self, now: float) -> list[Action]:
         """The client closed its connection. Not an abort if it already has the terminal event."""
         return [] if self._progress.over else list(self._endings.client_left(now))
+
+    @property
+    def ending(self) -> Ending | None:
+        """How the response ended; None as long as it goes on, and for one that was relayed."""
+        return self._progress.ending
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the current attempt that wait for a verdict."""
+        attempt = self._progress.attempt
+        return attempt.delivery.held_bytes if attempt is not None else 0
 
     @property
     def deadline(self) -> float | None:

@@ -7,6 +7,7 @@ actions; what it learns it keeps here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal, TypeAlias
 
 from ttsr_proxy.interception.actions import Action, Save, Send, StartAttempt
 from ttsr_proxy.interception.attempt import Attempt
@@ -25,6 +26,11 @@ from ttsr_proxy.protocols.request import ApiRequest
 from ttsr_proxy.sessions.record import PendingReminder, ShadowBlock
 from ttsr_proxy.sessions.shadow import previous_id, restore
 from ttsr_proxy.toolcalls.prose import ProseFormat, formats_told
+
+Ending: TypeAlias = Literal[
+    "completed", "truncated", "blocked", "failed", "upstream_failed", "broken_off", "client_left"
+]
+"""How a response ended: `truncated` behind a call, `failed` in a retry, `broken_off` as upstream's did."""
 
 
 class Progress:
@@ -73,6 +79,7 @@ class Progress:
         self.interrupted = False
         """An attempt was aborted for a broken rule, so that what follows is a retry."""
         self.over = False
+        self.ending: Ending | None = None
         self.last_sent = 0.0
         self.last_content = 0.0
         """When the client last got content; the first abort counts as content."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from ttsr_proxy.library.sources import SourceReader, SourceRequest, check_size
 from ttsr_proxy.library.storage import durable
 from ttsr_proxy.library.storage.libraries import Libraries
 from ttsr_proxy.library.storage.user_library import CHECK_SECONDS, STATE, Changes, LibraryChanged
-from ttsr_proxy.library.tasks.record import Task
+from ttsr_proxy.library.tasks.record import Task, TaskStatus
 from ttsr_proxy.library.tasks.runner import Done, Progress, TaskRunner, new_task
 from ttsr_proxy.library.tasks.store import TaskStore
 from ttsr_proxy.library.uris import rules_root
@@ -54,6 +54,11 @@ class LibraryService:
 
     async def close(self) -> None:
         await self.tasks.close()
+
+    @property
+    def ended(self) -> Mapping[TaskStatus, int]:
+        """Tasks that this process brought to an end, by status."""
+        return self._store.ended
 
     async def submit_compile(self, user: str, instruction: str, sources: Sequence[SourceRequest]) -> Task:
         """Queue a compilation. Raises LibraryError for sources that cannot be right."""

@@ -11,7 +11,7 @@ from aiohttp import web
 from ttsr_proxy.config import Settings
 from ttsr_proxy.toolcalls.families import FamilyTable
 from ttsr_proxy.triggers.inventory import ProjectCatalog
-from ttsr_proxy.web import library_api, library_mcp, log_api, proxy
+from ttsr_proxy.web import library_api, library_mcp, log_api, metrics, metrics_api, proxy
 from ttsr_proxy.web.ast_worker import AstWorker
 from ttsr_proxy.web.dashboard import handlers as dashboard
 from ttsr_proxy.web.guard import own_endpoints_only_for, private_endpoints_only_with
@@ -36,6 +36,7 @@ ENDPOINTS = (
     *dashboard.ENDPOINTS,
     *library_api.ENDPOINTS,
     library_mcp.ENDPOINT,
+    metrics_api.ENDPOINT,
 )
 """The proxy's own endpoints. Every other path goes upstream."""
 
@@ -76,11 +77,15 @@ def create_app(settings: Settings) -> web.Application:
             shared.ast.warm_for(
                 project.catalog.current(await library.enforced(project.settings.library_user)).ruleset
             )
-        sweeper = asyncio.create_task(_sweep(shared))
+        shared.metrics.count(metrics.STARTS)
+        working = [asyncio.create_task(_sweep(shared))]
+        if shared.metrics.shared:
+            working.append(asyncio.create_task(metrics_api.keep_fresh(shared)))
         yield
-        sweeper.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await sweeper
+        for task in working:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
         await library.close()
         shared.ast.close()
         await shared.upstream.close()
@@ -99,6 +104,7 @@ def create_app(settings: Settings) -> web.Application:
     dashboard.add_routes(app.router)
     library.api.add_routes(app.router)
     library.mcp.add_routes(app.router)
+    app.router.add_get("/metrics", metrics_api.show)
     app.router.add_route("*", "/{path:.*}", proxy.handle)
     return app
 
@@ -109,8 +115,8 @@ def _is_own_endpoint(request: web.Request) -> bool:
 
 
 def _is_private(request: web.Request) -> bool:
-    """The log and the rules; health is anybody's, and the library knows its users itself."""
-    return _is_own_endpoint(request) and request.path.startswith("/ttsr")
+    """The log, the rules and the metrics; health is anybody's, the library knows its users itself."""
+    return _is_own_endpoint(request) and request.path.startswith(("/ttsr", "/metrics"))
 
 
 def _families(rows: tuple[object, ...]) -> FamilyTable:

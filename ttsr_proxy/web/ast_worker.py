@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -28,6 +29,8 @@ class AstWorker:
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
         self._lock = asyncio.Lock()
+        self.replaced: Counter[str] = Counter()
+        """Processes that were given up: `crashed`, `slow` or `not started`."""
         self._work: set[asyncio.Task[object]] = set()
 
     def warm_for(self, ruleset: RuleSet) -> None:
@@ -56,6 +59,7 @@ class AstWorker:
         try:
             await self._ready()
         except (TimeoutError, BrokenProcessPool) as error:
+            self.replaced["not started"] += 1
             _log.warning("ast_worker_did_not_start", reason=type(error).__name__)
             self._discard()
 
@@ -65,6 +69,7 @@ class AstWorker:
             done = asyncio.get_running_loop().run_in_executor(pool, _run, job)
             return await asyncio.wait_for(done, DEADLINE_SECONDS)
         except (TimeoutError, BrokenProcessPool) as error:
+            self.replaced["slow" if isinstance(error, TimeoutError) else "crashed"] += 1
             _log.warning("ast_worker_replaced", reason=type(error).__name__, language=job.language)
             self._discard()
             return None

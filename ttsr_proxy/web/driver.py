@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import email.utils
 import time
-import traceback
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,11 +30,11 @@ from ttsr_proxy.interception.actions import (
     UpdateLog,
 )
 from ttsr_proxy.interception.exchange import Exchange
-from ttsr_proxy.interrupts.record import INTERRUPTING
 from ttsr_proxy.web.ast_worker import AstWorker
 from ttsr_proxy.web.headers import INTERRUPTS, to_client
 from ttsr_proxy.web.passthrough import relay
 from ttsr_proxy.web.stores import Stores
+from ttsr_proxy.web.trail import TRAIL
 from ttsr_proxy.web.upstream import MAX_ERROR_BYTES, UpstreamAnswer, UpstreamClient, UpstreamLost
 
 _log = structlog.get_logger()
@@ -68,12 +67,6 @@ class MatchingFailed(Exception):
     without being inspected. Later its connection breaks, and clients ask again."""
 
 
-def report_fault(error: BaseException, **fields: str) -> None:
-    """Log a fault of the program by its place; its message may hold what people wrote."""
-    trace = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
-    _log.error("matching_failed", error=type(error).__name__, trace=trace[-6:], **fields)
-
-
 class Driver:
     """Runs one exchange to its end. Cancelling `run` (the client left) closes the upstream call at once."""
 
@@ -100,7 +93,8 @@ class Driver:
         self._pending: asyncio.Task[Happened] | None = None
         self._left_unfinished = False
         self._finished = False
-        self._interrupts = 0
+        self._trail = request[TRAIL]
+        self._trail.exchange = exchange
 
     async def run(self) -> web.StreamResponse:
         """The finished response."""
@@ -118,11 +112,14 @@ class Driver:
             # A fault of ours must not cost the agent its answer: see `MatchingFailed`.
             if self._response is None:
                 raise MatchingFailed from error
-            report_fault(error)
+            self._trail.fault(error)
+            self._trail.outcome = "fault"
             await self._finish(broken=True)
             return self._response
         finally:
             self._close_upstream()
+            self._trail.exchange = None
+            self._trail.outcome = self._exchange.ending or self._trail.outcome
         if self._retry.known and not self._left_unfinished and self._retry.tenant is not None:
             await self._stores.drop_unfinished(self._retry.tenant, self._retry.key)
         assert self._response is not None
@@ -163,6 +160,7 @@ class Driver:
                 await self._send(data)
             case StartAttempt(body, delay):
                 self._close_upstream()
+                self._trail.call_begins()
                 self._pending = asyncio.create_task(self._call(body, delay))
             case AbortAttempt():
                 self._close_upstream()
@@ -175,15 +173,17 @@ class Driver:
                 # Nothing breaks without it, so the client does not wait for the disk.
                 self._stores.soon(self._stores.save(record))
             case Log(records):
-                self._interrupts += any(record.action in INTERRUPTING for record in records)
+                self._trail.logged(records)
                 self._stores.soon(self._stores.log(records))
             case UpdateLog(record_id, changes):
+                self._trail.updated(changes)
                 self._stores.soon(self._stores.update_log(record_id, changes))
             case LeaveUnfinished(left):
                 self._left_unfinished = True
                 if self._retry.tenant is not None:
                     await self._stores.put_unfinished(self._retry.tenant, self._retry.key, left)
             case Note(event, fields):
+                self._trail.noted(event)
                 _log.info(event, **fields)
             case Reply():
                 await self._reply(action)
@@ -204,6 +204,7 @@ class Driver:
             answer = await self._upstream.call(target.method, target.url, target.headers, body, readable=True)
             self._answer = answer
             headers = answer.headers
+            self._trail.call_went("answered" if answer.status == 200 else "refused")
             if answer.status != 200:
                 if int(headers.get("content-length") or 0) > MAX_ERROR_BYTES:
                     return lambda now: exchange.attempt_uninspectable("an error of unusual size", now)
@@ -228,6 +229,7 @@ class Driver:
                 return answered
             return lambda now: exchange.attempt_uninspectable(f"the answer is {kind or 'of no type'}", now)
         except UpstreamLost as lost:
+            self._trail.call_went("lost")
             reason = str(lost)
             return lambda now: exchange.attempt_lost(reason, now)
 
@@ -236,8 +238,10 @@ class Driver:
         try:
             piece = await answer.read_piece()
         except UpstreamLost as lost:
+            self._trail.call_went("lost")
             reason = str(lost)
             return lambda now: exchange.attempt_lost(reason, now)
+        self._trail.call_speaks()
         if not piece:
             return exchange.attempt_ended
         return lambda now: exchange.data(piece, now)
@@ -248,6 +252,7 @@ class Driver:
             self._pending = None
         if self._answer is not None:
             self._answer.close()
+        self._trail.call_over()
 
     # The client.
 
@@ -260,9 +265,10 @@ class Driver:
         self._response = web.StreamResponse(
             status=self._answer.status, headers=self._upstream_headers(self._answer)
         )
-        if self._interrupts:
+        if self._trail.interrupts:
             # More may follow, so none at all says nothing yet.
-            self._response.headers[INTERRUPTS] = str(self._interrupts)
+            self._response.headers[INTERRUPTS] = str(self._trail.interrupts)
+        self._trail.stream_begins()
         await self._response.prepare(self._request)
         return self._response
 
@@ -275,7 +281,7 @@ class Driver:
             headers = CIMultiDict(reply.headers or ())
         else:
             headers = self._upstream_headers(self._answer)
-        headers[INTERRUPTS] = str(self._interrupts)
+        headers[INTERRUPTS] = str(self._trail.interrupts)
         self._response = web.Response(status=reply.status, body=reply.body, headers=headers)
 
     async def _finish(self, broken: bool) -> None:

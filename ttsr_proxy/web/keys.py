@@ -10,10 +10,13 @@ from aiohttp import web
 from ttsr_proxy.config import ProjectSettings, Settings
 from ttsr_proxy.toolcalls.families import FamilyTable
 from ttsr_proxy.triggers.inventory import ProjectCatalog
+from ttsr_proxy.web import metrics
 from ttsr_proxy.web.ast_worker import AstWorker
 from ttsr_proxy.web.hops import Hops
 from ttsr_proxy.web.library import Library
+from ttsr_proxy.web.metrics import Metrics
 from ttsr_proxy.web.stores import Stores
+from ttsr_proxy.web.trail import Trail
 from ttsr_proxy.web.upstream import UpstreamClient
 
 
@@ -36,6 +39,9 @@ class Parts:
     stores: Stores
     ast: AstWorker
     library: Library
+    metrics: Metrics = field(default_factory=Metrics)
+    open: set[Trail] = field(default_factory=set)
+    """The clients' requests under way."""
     hops: Hops = field(default_factory=Hops)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """The server is about to end: what would go on for ever has to end now."""
@@ -48,7 +54,12 @@ class Parts:
     def default(self) -> Project:
         return self.projects[self.settings.projects[0].name]
 
+    def count_inspected(self, protocol: str) -> None:
+        self.inspected += 1
+        self.metrics.count(metrics.INSPECTED, protocol)
+
     def count_not_inspected(self, reason: str) -> None:
+        self.metrics.count(metrics.NOT_INSPECTED, reason)
         self.not_inspected[reason] = self.not_inspected.get(reason, 0) + 1
 
 

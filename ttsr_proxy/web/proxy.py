@@ -24,12 +24,14 @@ from ttsr_proxy.protocols.protocol import WireProtocol
 from ttsr_proxy.protocols.request import ApiRequest
 from ttsr_proxy.sessions.identity import Identity, identify
 from ttsr_proxy.sessions.shadow import previous_id, restore
-from ttsr_proxy.web.driver import Driver, MatchingFailed, Retry, Target, report_fault
+from ttsr_proxy.web import metrics
+from ttsr_proxy.web.driver import Driver, MatchingFailed, Retry, Target
 from ttsr_proxy.web.encodings import Undecodable, decoded
 from ttsr_proxy.web.headers import BYPASS, credential, lower_case, to_upstream
 from ttsr_proxy.web.keys import PARTS, Parts, Project
 from ttsr_proxy.web.passthrough import relay
 from ttsr_proxy.web.request_ids import id_of, new_id
+from ttsr_proxy.web.trail import TRAIL, Trail
 from ttsr_proxy.web.upstream import UpstreamLost
 
 PROTOCOLS: tuple[WireProtocol, ...] = (ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES)
@@ -60,20 +62,32 @@ class _Route:
 async def handle(request: web.Request) -> web.StreamResponse:
     """Any request that is not for one of the proxy's own endpoints."""
     parts = request.app[PARTS]
+    trail = request[TRAIL] = Trail(parts.metrics)
+    parts.open.add(trail)
+    try:
+        with trail:
+            response = await _handle(request, parts)
+            trail.answered(response.status)
+            return response
+    finally:
+        parts.open.discard(trail)
+
+
+async def _handle(request: web.Request, parts: Parts) -> web.StreamResponse:
     if not request.raw_path.startswith("/"):
         parts.count_not_inspected("forward proxy request")
         message = "this is no forward proxy: set the agent's base URL to it, not HTTP_PROXY"
-        return _refused(400, message, {})
+        return _refused(request, 400, message, {})
     if parts.hops.has_been_here(lower_case(request.raw_headers)):
         parts.count_not_inspected("loop")
-        return _refused(400, "the upstream of ttsr-proxy leads back to it: set another upstream", {})
+        return _refused(request, 400, "the upstream of ttsr-proxy leads back to it: set another upstream", {})
     route = _route(request, parts)
     if route is None:
         return _no_such_project(request)
     if request.headers.get("upgrade", "").lower() == "websocket":
         # Clients that would rather speak WebSocket fall back to HTTP at once on this answer.
         parts.count_not_inspected("websocket")
-        return _refused(426, "use HTTP: WebSocket is not supported here", {"Upgrade": "HTTP/1.1"})
+        return _refused(request, 426, "use HTTP: WebSocket is not supported here", {"Upgrade": "HTTP/1.1"})
     if request.method == "POST":
         path = route.path.rstrip("/")
         for protocol in PROTOCOLS:
@@ -101,7 +115,8 @@ async def _with_upstreams_id(request: web.Request, parts: Parts, route: _Route) 
     return replace(route, path_qs=f"{named['before']}{known}{named['after']}") if known else route
 
 
-def _refused(status: int, message: str, headers: dict[str, str]) -> web.Response:
+def _refused(request: web.Request, status: int, message: str, headers: dict[str, str]) -> web.Response:
+    request[TRAIL].outcome = "refused"
     error = {"type": "invalid_request_error", "message": message}
     return web.json_response({"type": "error", "error": error}, status=status, headers=headers)
 
@@ -119,6 +134,7 @@ def _route(request: web.Request, parts: Parts) -> _Route | None:
 
 
 def _no_such_project(request: web.Request) -> web.Response:
+    request[TRAIL].outcome = "refused"
     name = request.rel_url.raw_path[3:].partition("/")[0]
     error = ANTHROPIC.error_object(404, f"ttsr-proxy serves no project {name!r}")
     return web.Response(status=404, body=ANTHROPIC.error_body(error), content_type="application/json")
@@ -127,6 +143,8 @@ def _no_such_project(request: web.Request) -> web.Response:
 async def _inspect(
     request: web.Request, parts: Parts, route: _Route, protocol: WireProtocol
 ) -> web.StreamResponse:
+    trail = request[TRAIL]
+    trail.protocol = protocol.name
     headers = lower_case(request.raw_headers)
     sent = await request.read()
     try:
@@ -138,13 +156,14 @@ async def _inspect(
         _log.warning("not_inspected", reason=str(undecodable), path=route.path)
     except Exception as error:
         reason = "matching failed"
-        report_fault(error, path=route.path)
+        request[TRAIL].fault(error, path=route.path)
     else:
         try:
             return await driver.run()
         except MatchingFailed as failed:
             reason = "matching failed"
-            report_fault(failed.__cause__ or failed, path=route.path)
+            trail.outcome = None
+            trail.fault(failed.__cause__ or failed, path=route.path)
     parts.count_not_inspected(reason)
     return await _pass(request, parts, route, sent)
 
@@ -170,7 +189,7 @@ async def _prepare(
     ttsr = project.settings.ttsr
     who = identify(headers, api.body, path=route.path)
     rules = project.catalog.current(await parts.library.enforced(project.settings.library_user))
-    bypassed = _bypassed(headers, ttsr)
+    bypassed = _bypassed(parts, headers, ttsr)
     ruleset = rules.ruleset.select(lambda rule: False) if bypassed else rules.ruleset.for_agent(who.agent)
     tenant = await parts.stores.tenant(credential(headers), project.settings.name)
     recalled = await parts.stores.recall(
@@ -201,7 +220,7 @@ async def _prepare(
     upstream_headers = to_upstream(request.raw_headers, decoded=raw is not sent)
     parts.hops.mark(upstream_headers, headers, url)
     if unwatched is None:
-        parts.inspected += 1
+        parts.count_inspected(protocol.name)
     else:
         # What was hidden of this conversation is still put back.
         parts.count_not_inspected(unwatched)
@@ -216,10 +235,11 @@ async def _prepare(
     )
 
 
-def _bypassed(headers: Mapping[str, str], ttsr: TtsrSettings) -> bool:
+def _bypassed(parts: Parts, headers: Mapping[str, str], ttsr: TtsrSettings) -> bool:
     """Whether the client asks for this request not to be matched, and may."""
     if headers.get(BYPASS, "").strip().lower() not in _YES:
         return False
+    parts.metrics.count(metrics.BYPASSES, "true" if ttsr.allow_bypass else "false")
     _log.info("bypass" if ttsr.allow_bypass else "bypass_refused")
     return ttsr.allow_bypass
 
@@ -252,6 +272,7 @@ async def _count_tokens(
 ) -> web.StreamResponse:
     """Counted over the history that upstream knows, hidden parts included."""
     parts.count_not_inspected("token counting")
+    request[TRAIL].protocol = protocol.name
     headers = lower_case(request.raw_headers)
     sent = await request.read()
     try:
@@ -260,7 +281,7 @@ async def _count_tokens(
         body = None
     except Exception as error:
         body = None
-        report_fault(error, path=route.path)
+        request[TRAIL].fault(error, path=route.path)
     if body is None:
         return await _pass(request, parts, route, sent)
     return await _pass(request, parts, route, body, decoded=True)
@@ -308,6 +329,8 @@ async def _pass(
         stream = request.content
         if "content-length" in headers:
             upstream_headers["Content-Length"] = headers["content-length"]
+    trail = request[TRAIL]
+    trail.call_begins()
     try:
         answer = await parts.upstream.call(
             request.method,
@@ -316,9 +339,12 @@ async def _pass(
             stream if body is None else body,
         )
     except UpstreamLost as lost:
+        trail.call_went("lost")
+        trail.outcome = "upstream_failed"
         spoken = OPENAI_CHAT if _is_openai(route.path, headers) else ANTHROPIC
         error = spoken.error_object(502, str(lost))
         return web.Response(status=502, body=spoken.error_body(error), content_type="application/json")
+    trail.call_went("answered" if answer.status < 400 else "refused")
     return await relay(request, answer)
 
 

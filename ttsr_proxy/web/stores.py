@@ -44,6 +44,8 @@ class Stores:
         self.healthy = True
         self.counts: Counter[tuple[str, str]] = Counter()
         """Matches of this process, by rule and action."""
+        self.errors: Counter[str] = Counter()
+        """Failures in this process, by what was to be done."""
 
     async def open(self) -> None:
         try:
@@ -158,4 +160,5 @@ class Stores:
 
     def _failed(self, what: str, error: StoreError) -> None:
         self.healthy = False
+        self.errors[what] += 1
         _log.error("store_failed", doing=what, error=str(error))

@@ -23,6 +23,7 @@ from aiohttp import web
 
 from ttsr_proxy.config import Settings
 from ttsr_proxy.errors import TtsrError
+from ttsr_proxy.web.metrics import shared_directory, worker_ended
 from ttsr_proxy.web.server import keep_for_good, serve_until, shown_url
 
 RESTART_SECONDS = 1.0
@@ -45,7 +46,8 @@ def run_workers(
     """
     sockets = open_sockets(settings.host, settings.port, settings.workers)
     try:
-        asyncio.run(_Supervisor(settings, sockets, prepare).run(ready))
+        with shared_directory() as counted_in:
+            asyncio.run(_Supervisor(settings, sockets, prepare, counted_in).run(ready))
     finally:
         _close(sockets)
 
@@ -111,10 +113,15 @@ class _Job:
 
 class _Supervisor:
     def __init__(
-        self, settings: Settings, sockets: list[list[socket.socket]], prepare: Callable[[], None] | None
+        self,
+        settings: Settings,
+        sockets: list[list[socket.socket]],
+        prepare: Callable[[], None] | None,
+        counted_in: str,
     ) -> None:
         self._jobs = [_Job(number, settings, own, prepare) for number, own in enumerate(sockets, 1)]
         self._sockets = sockets
+        self._counted_in = counted_in
         self._url = shown_url(settings.host, sockets[0][0].getsockname()[1])
         self._processes: dict[int, SpawnProcess] = {}
         self._stopping = asyncio.Event()
@@ -160,6 +167,7 @@ class _Supervisor:
             if failure is None:
                 started.set()
             await _ended(process)
+            worker_ended(process.pid or 0, self._counted_in)
             if self._stopping.is_set():
                 return
             reason = failure or f"it ended with status {process.exitcode}"

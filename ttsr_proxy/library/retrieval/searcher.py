@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -36,6 +37,10 @@ class Searcher:
     def __init__(self, recall: RecallSettings, judge: JudgeSettings, root: Path) -> None:
         self._recall = Recall(recall, root)
         self._judge = _judge(judge)
+        self.searches: Counter[str] = Counter()
+        """Searches by who judged their rules."""
+        self.questions: Counter[str] = Counter()
+        """Questions to a judge, `answered` or `unanswered`."""
 
     @property
     def recall(self) -> Recall:
@@ -47,6 +52,7 @@ class Searcher:
         width = NARROW if self._judge.name == "pass" else WIDE
         candidates = await self._recall.candidates(library, task_context, width)
         if not candidates.scenarios:
+            self.searches["pass"] += 1
             return _result(library, [], [], None)
         until = asyncio.get_running_loop().time() + DEADLINE_SECONDS
         shelves: dict[str, list[LibraryRule]] = {}
@@ -78,6 +84,7 @@ class Searcher:
         result = _result(library, matches, passed, selection)
         unjudged = any(probability is None for probability in answers.probabilities)
         result["judge"] = "pass" if unjudged else self._judge.name
+        self.searches[result["judge"]] += 1
         if answers.warning:
             result["warning"] = answers.warning
         return result
@@ -90,9 +97,15 @@ class Searcher:
     async def _ask(self, context: str, questions: Sequence[Question], until: float) -> Answers:
         try:
             async with asyncio.timeout_at(until):
-                return await self._judge.ask(context, questions)
+                answers = await self._judge.ask(context, questions)
         except TimeoutError:
-            return Answers((None,) * len(questions), f"not judged within {DEADLINE_SECONDS:.0f} seconds")
+            late = f"not judged within {DEADLINE_SECONDS:.0f} seconds"
+            answers = Answers((None,) * len(questions), late)
+        if self._judge.name != "pass":
+            unanswered = answers.probabilities.count(None)
+            self.questions["answered"] += len(questions) - unanswered
+            self.questions["unanswered"] += unanswered
+        return answers
 
     def _selection(self, candidates: Candidates, filtered: Answers, passed: Sequence[str]) -> JsonObject:
         details = {}

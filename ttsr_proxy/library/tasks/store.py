@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -50,6 +51,8 @@ class TaskStore:
         self._path = root / "tasks.sqlite"
         self._database = Database(self._path, _SCHEMA)
         self._owner = Owner(root / "owners")
+        self.ended: Counter[TaskStatus] = Counter()
+        """Tasks that this process brought to an end, by status."""
 
     @property
     def exists(self) -> bool:
@@ -98,7 +101,10 @@ class TaskStore:
             ).fetchone()
             return None if row is None else _task(row)
 
-        return await self._database.write(update)
+        changed = await self._database.write(update)
+        if changed is not None and changes.get("status") in FINISHED:
+            self.ended[changes["status"]] += 1
+        return changed
 
     async def get(self, user: str, task_id: str) -> Task | None:
         """The user's task; None if there is none, or if it is another's."""

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from playbook import Playbook, asked, rule, says
 
-from ttsr_proxy.interception.actions import Action, Send
+from ttsr_proxy.interception import exchange
+from ttsr_proxy.interception.actions import Action, Finish, Note, Send, UpdateLog
 
 OPENING = {"id": "m", "type": "message", "role": "assistant", "content": [], "model": "m", "usage": {}}
 ENDING = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}
@@ -78,3 +79,47 @@ def test_what_a_retry_says_of_blocks_that_it_never_opened_is_left_out(book: Play
 def test_what_a_first_answer_says_of_blocks_that_it_never_opened_passes(book: Playbook) -> None:
     stream = [START, lost(7), block(0, "Good."), lost(0), b"data: no json\n\n", END]
     assert answer(book, *stream) == b"".join(stream)
+
+
+CALL = event(
+    "content_block_start",
+    index=0,
+    content_block={"type": "tool_use", "id": "toolu_1", "name": "Write", "input": {}},
+)
+ENDLESS = event(
+    "content_block_delta",
+    index=0,
+    delta={"type": "input_json_delta", "partial_json": '{"content": "' + "x" * 400},
+)
+
+
+@pytest.mark.parametrize(("how", "broken"), [("ended", False), ("lost", True)])
+def test_an_answer_longer_than_any_passes_from_there_on_as_it_comes(
+    book: Playbook, monkeypatch: pytest.MonkeyPatch, how: str, broken: bool
+) -> None:
+    monkeypatch.setattr(exchange, "MAX_KEPT_BYTES", 2_000)
+    # A held call that never ends, cut within its last event; and what no reader would take.
+    stream = [START, CALL, ENDLESS * 2, ENDLESS, ENDLESS + ENDLESS[:50], ENDLESS[50:], b"\xff half an ev"]
+    assert answer(book, *stream[:3]) == START
+    actions = [action for piece in stream[3:] for action in book.exchange.data(piece, book.now)]
+    assert b"".join(action.data for action in actions if isinstance(action, Send)) == b"".join(stream[1:])
+    assert Note("not_inspected", {"reason": "the answer is too long"}) in actions
+    finish = (
+        book.exchange.attempt_ended if how == "ended" else lambda now: book.exchange.attempt_lost("x", now)
+    )
+    assert finish(book.now) == [Finish(broken=broken)]
+    assert book.exchange.client_gone(book.now) == []
+
+
+def test_a_retry_longer_than_any_answer_has_failed(book: Playbook, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange, "MAX_KEPT_BYTES", 2_000)
+    answer(book, START, block(0, "Fine."), block(1, "BADWORD"))
+    actions = book.exchange.attempt_answered("", book.now)
+    for piece in (START, CALL, ENDLESS * 4):
+        actions += book.exchange.data(piece, book.now)
+    *_, end, finish = actions
+    assert isinstance(end, Send)
+    assert b"end_turn" in end.data
+    assert finish == Finish()
+    (update,) = [action for action in actions if isinstance(action, UpdateLog) and "detail" in action.changes]
+    assert (update.changes["outcome"], update.changes["detail"]) == ("failed", "the answer is too long")

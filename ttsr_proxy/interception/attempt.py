@@ -71,6 +71,10 @@ class Attempt:
         """The terminal event came, or the attempt was given up."""
         self.closed: str | None = None
         """How upstream's answer ended: `end` in order, else the reason."""
+        self.kept_bytes = 0
+        """Bytes of the events that make up its blocks, which are kept until the response is over."""
+        self.passing = False
+        """It is not read any more: what comes passes as it is."""
         self.whole_body: tuple[int, bytes] | None = None
         """Status and body of an answer that is not streamed."""
 

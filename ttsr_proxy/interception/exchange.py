@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ttsr_proxy.interception.actions import Action, Finish, Send
+from ttsr_proxy.interception.actions import Action, Finish, Note, Send
 from ttsr_proxy.interception.attempt import Attempt
 from ttsr_proxy.interception.echo import Exemptions
 from ttsr_proxy.interception.endings import Endings
@@ -45,6 +45,9 @@ from ttsr_proxy.triggers.ast import AstHit
 
 KEEPALIVE_SECONDS = 10.0
 """How often a client is told that a silent response is alive. Clients give up after 300 s or more."""
+
+MAX_KEPT_BYTES = 1 << 26
+"""More than any model writes: an answer of so many bytes is not inspected any further."""
 
 
 class Exchange:
@@ -92,8 +95,13 @@ class Exchange:
         attempt = self._progress.attempt
         if attempt is None:
             return []
+        if attempt.passing:
+            return [Send(data)]
         attempt.inbox.extend(attempt.reader.feed(data))
-        return list(self._run(now))
+        actions = list(self._run(now))
+        if attempt.kept_bytes > MAX_KEPT_BYTES and self._goes_on(attempt):
+            actions += self._too_long(attempt, now)
+        return actions
 
     def body(self, status: int, body: bytes, now: float) -> list[Action]:
         """A complete answer that was not streamed."""
@@ -110,6 +118,8 @@ class Exchange:
         attempt = self._progress.attempt
         if attempt is None:
             return []
+        if attempt.passing:
+            return [Finish()]
         return list(self._upstream_over(attempt, "end", now))
 
     def attempt_lost(self, reason: str, now: float) -> list[Action]:
@@ -117,6 +127,8 @@ class Exchange:
         attempt = self._progress.attempt
         if attempt is None:
             return list(self._failures.unreachable(reason, now))
+        if attempt.passing:
+            return [Finish(broken=True)]
         return list(self._upstream_over(attempt, reason, now))
 
     def ast_checked(self, results: Sequence[tuple[AstHit, ...] | None], now: float) -> list[Action]:
@@ -213,6 +225,21 @@ class Exchange:
         attempt.closed = how
         yield from self._run(now)
 
+    def _too_long(self, attempt: Attempt, now: float) -> Iterator[Action]:
+        """The answer would fill memory. A first answer passes from here on, a retry has failed."""
+        progress, reason = self._progress, "the answer is too long"
+        if progress.interrupted:
+            yield from self._failures.too_long(reason, now)
+            return
+        yield Note("not_inspected", {"reason": reason})
+        for block in attempt.order:
+            block.unwatch()
+        yield from progress.release(now)
+        yield from progress.findings.log(attempt)
+        for event in attempt.reader.finish():
+            yield Send(event.raw)
+        progress.over = attempt.passing = True
+
     def _goes_on(self, attempt: Attempt) -> bool:
         return self._progress.current(attempt) and not self._progress.checking
 
@@ -228,8 +255,10 @@ class Exchange:
                 if attempt.number == 1 or not progress.client.begun:
                     progress.hold(attempt, event, None, now)
             case BlockStarted():
+                attempt.kept_bytes += len(event.raw)
                 yield from self._watch.begin(attempt, event, now)
             case BlockDelta():
+                attempt.kept_bytes += len(event.raw)
                 yield from self._watch.grow(attempt, event, now)
             case BlockEnded():
                 yield from self._watch.end(attempt, event, now)

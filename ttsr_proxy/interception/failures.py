@@ -108,6 +108,12 @@ class Failures:
         error = self._progress.setup.protocol.error_object(502, reason)
         yield from self._endings.failed(error, None, reason, now)
 
+    def too_long(self, reason: str, now: float) -> Iterator[Action]:
+        """A retry whose answer is more than can be kept."""
+        error = self._progress.setup.protocol.error_object(502, reason)
+        yield AbortAttempt()
+        yield from self._endings.failed(error, None, reason, now)
+
     def timed_out(self, now: float) -> Iterator[Action]:
         """The bound has passed without any content."""
         reason = "no retry succeeded in time"

@@ -35,7 +35,13 @@ from ttsr_proxy.web.headers import INTERRUPTS, to_client
 from ttsr_proxy.web.passthrough import relay
 from ttsr_proxy.web.stores import Stores
 from ttsr_proxy.web.trail import TRAIL
-from ttsr_proxy.web.upstream import MAX_ERROR_BYTES, UpstreamAnswer, UpstreamClient, UpstreamLost
+from ttsr_proxy.web.upstream import (
+    MAX_ERROR_BYTES,
+    MAX_WHOLE_BYTES,
+    UpstreamAnswer,
+    UpstreamClient,
+    UpstreamLost,
+)
 
 _log = structlog.get_logger()
 
@@ -206,9 +212,9 @@ class Driver:
             headers = answer.headers
             self._trail.call_went("answered" if answer.status == 200 else "refused")
             if answer.status != 200:
-                if int(headers.get("content-length") or 0) > MAX_ERROR_BYTES:
+                refused = await answer.read_all(MAX_ERROR_BYTES)
+                if refused is None:
                     return lambda now: exchange.attempt_uninspectable("an error of unusual size", now)
-                refused = await answer.read_all()
                 after = _retry_after(headers.get("retry-after"))
                 return lambda now: exchange.attempt_refused(answer.status, refused, after, now)
             encoding = headers.get("content-encoding", "identity")
@@ -220,7 +226,9 @@ class Driver:
             if kind == "text/event-stream":
                 return lambda now: exchange.attempt_answered(answer.request_id, now)
             if kind.endswith("json"):
-                whole = await answer.read_all()
+                whole = await answer.read_all(MAX_WHOLE_BYTES)
+                if whole is None:
+                    return lambda now: exchange.attempt_uninspectable("an answer of unusual size", now)
 
                 def answered(now: float) -> list[Action]:
                     before = exchange.attempt_answered(answer.request_id, now)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import aiohttp
@@ -23,6 +24,9 @@ _CLOSED = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
 MAX_ERROR_BYTES = 1 << 20
 """An error body longer than this passes through unread."""
 
+MAX_WHOLE_BYTES = 1 << 26
+"""The same for an answer that is not streamed."""
+
 
 class UpstreamLost(Exception):
     """The connection failed; the message says how, without credentials or bodies."""
@@ -30,11 +34,13 @@ class UpstreamLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class UpstreamAnswer:
-    """An answer whose headers are there. `body` is read with `read_piece` or `read_all`."""
+    """An answer whose headers are there. Its body is read with `read_piece` or `read_all`."""
 
     response: aiohttp.ClientResponse
     decoded: bool = False
     """Upstream compressed its answer, and what is read of it is not compressed any more."""
+    _ahead: deque[bytes] = field(default_factory=deque)
+    """What `read_all` has read in vain."""
 
     @property
     def status(self) -> int:
@@ -51,6 +57,8 @@ class UpstreamAnswer:
 
     async def read_piece(self) -> bytes:
         """What has arrived since the last call; empty at the end. Raises UpstreamLost."""
+        if self._ahead:
+            return self._ahead.popleft()
         content = self.response.content
         try:
             return await content.readany()
@@ -60,12 +68,19 @@ class UpstreamAnswer:
                 return rest
             raise UpstreamLost(_reason(error)) from error
 
-    async def read_all(self) -> bytes:
-        """The whole body. Raises UpstreamLost."""
-        try:
-            return await self.response.read()
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise UpstreamLost(_reason(error)) from error
+    async def read_all(self, at_most: int) -> bytes | None:
+        """The whole body; None if longer: `read_piece` still gives all of it. Raises UpstreamLost."""
+        if (self.response.content_length or 0) > at_most:
+            return None
+        pieces: list[bytes] = []
+        size = 0
+        while piece := await self.read_piece():
+            pieces.append(piece)
+            size += len(piece)
+            if size > at_most:
+                self._ahead.extend(pieces)
+                return None
+        return b"".join(pieces)
 
     def close(self) -> None:
         """Drop the connection at once, so that upstream stops working."""

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
+import pytest
 from strict_anthropic import ping, text, thinking, tool, turn
 from strict_openai_responses import Writer
 
@@ -60,6 +62,13 @@ def payloads(data: bytes) -> list[dict[str, Any]]:
 def test_a_first_attempt_passes_byte_for_byte() -> None:
     events = events_of(thinking("hm"), text("Hello", ping()), tool("write", {"a": 1}), extra={"new": 1})
     assert write(new_writer(), events) == b"".join(event.raw for event in events)
+
+
+@pytest.mark.parametrize("number", ["0", "7", "99999"])
+def test_numbers_that_do_not_count_pass_as_long_as_nothing_is_inserted(number: str) -> None:
+    stream = b"".join(event.raw for event in events_of(text("Hello"), tool("write", {"a": 1})))
+    stream = re.sub(rb'"sequence_number": \d+', b'"sequence_number": %s' % number.encode(), stream)
+    assert write(new_writer(), ResponsesReader().feed(stream)) == stream
 
 
 def cut_after(count: int) -> tuple[ResponsesWriter, bytes]:

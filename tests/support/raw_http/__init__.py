@@ -72,6 +72,8 @@ class RawUpstream:
                 else:
                     await play(request, writer)
                 await writer.drain()
+            except ConnectionError:
+                request.gone.set()
             finally:
                 watch.cancel()
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):

@@ -48,9 +48,9 @@ class Dialect:
         """The events of an answer that says these texts, one delta each."""
         return self.answer(text(*texts))
 
-    def answer(self, *steps: Any) -> list[bytes]:
-        """The events of an answer with these blocks."""
-        acts: Iterator[Any] = self.writer(turn(*steps), self.request).stream()
+    def answer(self, *steps: Any, **options: Any) -> list[bytes]:
+        """The events of an answer with these blocks; `options` are fields of its `Turn`."""
+        acts: Iterator[Any] = self.writer(turn(*steps, **options), self.request).stream()
         return [act for act in acts if isinstance(act, bytes)]
 
     def turns(self, *said: tuple[str, str], first: str = "hi") -> bytes:

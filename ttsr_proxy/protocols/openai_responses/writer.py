@@ -76,6 +76,8 @@ class ResponsesWriter:
         self._response: JsonObject = {}
         """The response as its opening event described it."""
         self._sequence = -1
+        self._counting = False
+        """An event of the proxy's own has a number, so that those behind it need others than upstream's."""
         self._spliced = False
         self._items: dict[int, _Item] = {}
         self._usage_changes: Mapping[str, int] = {}
@@ -224,7 +226,10 @@ class ResponsesWriter:
         if changes is None:
             if number is None:
                 return raw
-            if number == self._sequence + 1 or (number > self._sequence and not self._spliced):
+            if not self._counting and not self._spliced:
+                self._sequence = max(self._sequence, number)
+                return raw
+            if number == self._sequence + 1:
                 self._sequence = number
                 return raw
         if not raw:
@@ -238,6 +243,7 @@ class ResponsesWriter:
 
     def _event(self, name: str, payload: JsonObject) -> bytes:
         self._sequence += 1
+        self._counting = True
         return sse.encode(name, encode_json({**payload, "type": name, "sequence_number": self._sequence}))
 
     # What the client has.

@@ -35,6 +35,11 @@ class Budget:
         return self.times(rule.name) < limit and not self.response_spent
 
     @property
+    def untouched(self) -> bool:
+        """Every rule without a budget of its own may still interrupt, as often as its budget says."""
+        return not (self.total or self.per_rule or self.response_spent) and self._settings.per_rule > 0
+
+    @property
     def response_spent(self) -> bool:
         """No rule may interrupt this response any more."""
         total = self._spent_before + self.total

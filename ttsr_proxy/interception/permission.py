@@ -93,12 +93,25 @@ class Permission:
         self, source: Source, contexts: Iterable[tuple[str | None, str | None]]
     ) -> tuple[frozenset[str], frozenset[str]]:
         """The rules that can reach these tools and kinds, and those of them that withhold."""
-        found = (
-            rule for tool, kind in contexts for rule in self._ruleset.reaching(source, tool=tool, kind=kind)
+        reached = self._ruleset.reached(source, contexts)
+        if self._restricted:
+            judged = reached.names
+        else:
+            # A rule of which nothing is known does what its mode says: none needs to be asked one by one.
+            judged = reached.names & (reached.peculiar | self._since.keys())
+        holding = {name for name in judged if self._withholds(reached.rules[name], source)}
+        return reached.names, (reached.interrupting - judged) | holding
+
+    @property
+    def _restricted(self) -> bool:
+        """Something keeps rules from interrupting that would otherwise."""
+        return (
+            self._observed is not None
+            or self._settings.observe
+            or self._uninterrupted is not None
+            or bool(self.barred)
+            or not self._budget.untouched
         )
-        rules = {rule.name: rule for rule in found}
-        holding = (name for name, rule in rules.items() if self._withholds(rule, source))
-        return frozenset(rules), frozenset(holding)
 
     def _withholds(self, rule: Rule, source: Source) -> bool:
         """Whether a match of the rule must not reach the client: it would interrupt, or end the response."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -31,6 +32,18 @@ _CACHED = 512
 """Entries of each cache. Keys hold paths that models choose, so a full cache starts again."""
 
 
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The rules that a block could match, whatever its paths turn out to be, by name."""
+
+    rules: Mapping[str, Rule]
+    names: frozenset[str]
+    interrupting: frozenset[str]
+    """Those whose match interrupts by the rule's own mode, else the set's."""
+    peculiar: frozenset[str]
+    """Those that never interrupt by a word of their own: `observe`, or a budget of none."""
+
+
 class RuleSet:
     """An immutable set of compiled rules.
 
@@ -41,8 +54,8 @@ class RuleSet:
     """
 
     __slots__ = (
-        "_accepted", "_by_agent", "_plans", "_reaching", "_root", "_subsets", "interrupt_mode", "registered",
-        "rejected", "rules", "warnings",
+        "_accepted", "_by_agent", "_plans", "_reached", "_reaching", "_root", "_subsets", "interrupt_mode",
+        "registered", "rejected", "rules", "warnings",
     )  # fmt: skip
 
     def __init__(
@@ -88,6 +101,7 @@ class RuleSet:
         self._root = root
         self._plans: dict[tuple[Source, str | None, str | None, tuple[str, ...]], Plan] = {}
         self._reaching: dict[tuple[Source, str | None, str | None], tuple[Rule, ...]] = {}
+        self._reached: dict[tuple[Source, tuple[tuple[str | None, str | None], ...]], Reached] = {}
         self._subsets: dict[tuple[str, ...], RuleSet] = {}
         self._by_agent: dict[str, RuleSet] = {}
         self.interrupt_mode: InterruptMode = interrupt_mode
@@ -128,6 +142,21 @@ class RuleSet:
         if known is None:
             known = tuple(compiled.rule for compiled in self._accepted if compiled.reaches(*key))
             _store(self._reaching, key, known)
+        return known
+
+    def reached(self, source: Source, tools: Iterable[tuple[str | None, str | None]]) -> Reached:
+        """As `reaching`, for a block that may be any of several tools and kinds."""
+        key = (source, tuple((fold(tool), fold(kind)) for tool, kind in tools))
+        known = self._reached.get(key)
+        if known is None:
+            rules = {rule.name: rule for tool, kind in key[1] for rule in self.reaching(source, tool, kind)}
+            known = Reached(
+                rules,
+                frozenset(rules),
+                frozenset(name for name, rule in rules.items() if self.interrupts(rule, source)),
+                frozenset(name for name, rule in rules.items() if rule.observe or rule.max_interrupts == 0),
+            )
+            _store(self._reached, key, known)
         return known
 
     def stream(self, context: StreamContext, holding: Collection[str] | None = None) -> StreamMatcher:

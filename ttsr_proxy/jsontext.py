@@ -18,6 +18,7 @@ JsonObject: TypeAlias = dict[str, Any]
 """A JSON object with values not yet narrowed."""
 
 _decode = msgspec.json.Decoder().decode
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode = msgspec.json.Encoder().encode
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
@@ -37,6 +38,14 @@ def decode_object(data: bytes | str) -> JsonObject | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def raw_fields(data: bytes) -> dict[str, bytes] | None:
+    """The fields of a JSON object, their values unparsed; None for what `msgspec` does not take."""
+    try:
+        return {name: bytes(value) for name, value in _decode_fields(data).items()}
+    except (msgspec.DecodeError, UnicodeError):
+        return None
 
 
 def encode(value: JsonValue) -> bytes:

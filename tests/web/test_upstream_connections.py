@@ -1,14 +1,15 @@
-"""Connections to upstream are kept for the next request, and upstream may have closed one meanwhile."""
+"""Connections to upstream: kept for the next request, though upstream may close them, and by which way."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from proxy_under_test import Workspace, running_proxy
-from raw_http import ask, response
+from raw_http import ask, raw_upstream, response
 from raw_http.messages import BODY, HEADERS, events
 
 
@@ -78,3 +79,34 @@ async def test_other_requests_are_not_repeated(workspace: Workspace, upstream: F
         statuses = [(await ask(proxy.url, "POST", "/v1/files", body=b"{}")).status for _ in range(2)]
     assert statuses == [200, 502]
     assert [number for number, _ in upstream.seen] == [1, 1]
+
+
+async def test_the_environment_may_name_a_forward_proxy(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    async with raw_upstream() as forward, raw_upstream() as direct:
+        monkeypatch.setenv("HTTP_PROXY", forward.url.replace("//", "//user:word@"))
+        forward.script.append(response(b"{}"))
+        async with running_proxy(workspace, "http://models.test") as proxy:
+            assert (await ask(proxy.url, "POST", "/v1/files", body=b"{}")).status == 200
+        assert forward.received[0].target == "http://models.test/v1/files"
+        assert forward.received[0].all("proxy-authorization") == ["Basic dXNlcjp3b3Jk"]
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        direct.script.append(response(b"{}"))
+        async with running_proxy(workspace, direct.url) as proxy:
+            assert (await ask(proxy.url, "POST", "/v1/files", body=b"{}")).status == 200
+        assert direct.received[0].target == "/v1/files"
+
+
+async def test_credentials_that_the_client_did_not_send_are_not_looked_up(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login a password b\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    async with raw_upstream() as upstream, running_proxy(workspace, upstream.url) as proxy:
+        for headers in ([], [("Authorization", "Bearer client")]):
+            upstream.script.append(response(b"{}"))
+            assert (await ask(proxy.url, "POST", "/v1/files", *headers, body=b"{}")).status == 200
+        assert [one.all("authorization") for one in upstream.received] == [[], ["Bearer client"]]

@@ -26,7 +26,7 @@ Pattern = regex.Pattern[str]
 class StartTable:
     """For each place in a text, the conditions that could match from there."""
 
-    __slots__ = ("_by_char", "_by_context", "_looking_back", "_patterns", "_plain")
+    __slots__ = ("_by_char", "_by_context", "_first", "_looking_back", "_patterns", "_plain")
 
     def __init__(self, conditions: Iterable[tuple[int, CompiledCondition]]) -> None:
         self._patterns: dict[int, Pattern] = {}
@@ -36,6 +36,8 @@ class StartTable:
             self._patterns[index] = condition.streaming
             (self._looking_back if condition.max_lookbehind else self._plain).append(index)
         self._by_char: dict[str, tuple[int, ...]] = {}
+        self._first: dict[str, tuple[int, ...]] = {}
+        """For the beginning of a text, by its first characters."""
         # Keys: the character before the start and those from it on.
         self._by_context: dict[str, tuple[int, ...]] = {}
 
@@ -47,10 +49,19 @@ class StartTable:
     def at(self, text: str, place: int) -> tuple[int, ...]:
         """The conditions that could match from `place`, given the characters around it and an open end."""
         if not place:
-            return self._matching(tuple(self._patterns), text[:AHEAD], 0)
+            return self._at_the_beginning(text[:AHEAD])
         context = text[place - 1 : place + AHEAD]
         known = self._by_context.get(context)
         return self._learn(context) if known is None else known
+
+    def _at_the_beginning(self, first: str) -> tuple[int, ...]:
+        known = self._first.get(first)
+        if known is None:
+            known = self._matching(tuple(self._patterns), first, 0)
+            if len(self._first) >= _CACHED:
+                self._first.clear()
+            self._first[first] = known
+        return known
 
     def _learn(self, context: str) -> tuple[int, ...]:
         known = self._by_context.get(context)

@@ -16,7 +16,7 @@ from ttsr_proxy.config import TtsrSettings, join_upstream
 from ttsr_proxy.interception.draft import Draft
 from ttsr_proxy.interception.exchange import Exchange
 from ttsr_proxy.interception.setup import Requester, Setup
-from ttsr_proxy.jsontext import canonical
+from ttsr_proxy.jsontext import canonical, raw_fields
 from ttsr_proxy.protocols.anthropic import ANTHROPIC
 from ttsr_proxy.protocols.openai_chat import OPENAI_CHAT
 from ttsr_proxy.protocols.openai_responses import OPENAI_RESPONSES
@@ -24,6 +24,7 @@ from ttsr_proxy.protocols.protocol import WireProtocol
 from ttsr_proxy.protocols.request import ApiRequest
 from ttsr_proxy.sessions.identity import Identity, identify
 from ttsr_proxy.sessions.shadow import previous_id, restore
+from ttsr_proxy.triggers.inventory import ProjectRules
 from ttsr_proxy.web import metrics
 from ttsr_proxy.web.driver import Driver, MatchingFailed, Retry, Target
 from ttsr_proxy.web.encodings import Undecodable, decoded
@@ -188,19 +189,22 @@ async def _prepare(
     project = route.project
     ttsr = project.settings.ttsr
     who = identify(headers, api.body, path=route.path)
-    rules = project.catalog.current(await parts.library.enforced(project.settings.library_user))
+    tenant = await parts.stores.tenant(credential(headers), project.settings.name)
+    key = _request_key(raw, api, who)
+    # The store answers from a thread of its own, and meanwhile the rule files are looked at.
+    recalled, left, rules = await asyncio.gather(
+        parts.stores.recall(
+            tenant, api.items, protocol.chain_text, prefill=api.prefill, previous=api.previous
+        ),
+        parts.stores.take_unfinished(tenant, key),
+        _current_rules(parts, project),
+    )
     bypassed = _bypassed(parts, headers, ttsr)
     ruleset = rules.ruleset.select(lambda rule: False) if bypassed else rules.ruleset.for_agent(who.agent)
-    tenant = await parts.stores.tenant(credential(headers), project.settings.name)
-    recalled = await parts.stores.recall(
-        tenant, api.items, protocol.chain_text, prefill=api.prefill, previous=api.previous
-    )
     unwatched = None if ruleset.rules else _why_unwatched(ttsr, bypassed)
     if unwatched is not None and not recalled.hidden:
         raise _NotInspected(unwatched)
     parts.ast.warm_for(ruleset)
-    key = _request_key(api, who)
-    left = await parts.stores.take_unfinished(tenant, key)
     setup = Setup(
         id=id_of(request),
         protocol=protocol,
@@ -233,6 +237,10 @@ async def _prepare(
         parts.ast,
         Retry(tenant, key, left is not None),
     )
+
+
+async def _current_rules(parts: Parts, project: Project) -> ProjectRules:
+    return project.catalog.current(await parts.library.enforced(project.settings.library_user))
 
 
 def _bypassed(parts: Parts, headers: Mapping[str, str], ttsr: TtsrSettings) -> bool:
@@ -376,10 +384,15 @@ async def _decoded(body: bytes, headers: dict[str, str]) -> bytes:
     return await asyncio.to_thread(decoded, body, encodings)
 
 
-def _request_key(api: ApiRequest, who: Identity) -> str:
-    """Equal for a client's retry of the same request."""
-    body = {key: value for key, value in api.body.items() if key not in _RETRIES_CHANGE}
-    digest = hashlib.blake2b(digest_size=20)
-    for part in (who.session or "", who.agent, canonical(body)):
+def _request_key(raw: bytes, api: ApiRequest, who: Identity) -> str:
+    """Equal for a client's retry of the same request, which says what it repeats in the same bytes."""
+    fields = raw_fields(raw)
+    if fields is None:
+        fields = {name: canonical(value).encode("utf-8", "surrogatepass") for name, value in api.body.items()}
+    digest = hashlib.sha256()
+    for part in (who.session or "", who.agent):
         digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
-    return digest.hexdigest()
+    for name in sorted(fields.keys() - _RETRIES_CHANGE):
+        digest.update(b"%b %d\0" % (name.encode("utf-8", "surrogatepass"), len(fields[name])))
+        digest.update(fields[name])
+    return digest.hexdigest()[:40]

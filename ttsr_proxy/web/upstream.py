@@ -14,6 +14,7 @@ from yarl import URL
 
 from ttsr_proxy.web.encodings import DECODED_BY_CLIENT
 from ttsr_proxy.web.headers import lower_case
+from ttsr_proxy.web.proxies import ForwardProxies
 
 CONNECT_SECONDS = 30.0
 """How long connecting may take. What follows is never time-limited: models think for minutes."""
@@ -99,6 +100,7 @@ class UpstreamClient:
 
     def __init__(self) -> None:
         self._connector = aiohttp.TCPConnector(limit=0)
+        self._proxies = ForwardProxies()
         self._as_it_comes = self._session(decompress=False)
         self._readable = self._session(decompress=True)
 
@@ -110,7 +112,6 @@ class UpstreamClient:
             auto_decompress=decompress,
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
-            trust_env=True,
             trace_configs=[_tell_reused()],
         )
 
@@ -129,14 +130,22 @@ class UpstreamClient:
         for is decompressed, and a connection that was closed while it was idle is replaced.
         """
         session = self._readable if readable else self._as_it_comes
+        target = URL(url, encoded=True)
+        forward = self._proxies.of(target)
+        if forward.headers and target.scheme == "http":
+            # Without TLS there is no tunnel whose opening carries them.
+            headers = headers.copy()
+            headers.update(forward.headers)
         while True:
             connection = _Connection()
             try:
                 response = await session.request(
                     method,
-                    URL(url, encoded=True),
+                    target,
                     headers=headers,
                     data=body,
+                    proxy=forward.url,
+                    proxy_headers=forward.headers,
                     allow_redirects=False,
                     trace_request_ctx=connection,
                 )

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from ttsr_proxy.cli import main
+from ttsr_proxy.cli import main, parallel
 from ttsr_proxy.cli.rules import judging
 
 Run = Callable[..., Result]
@@ -168,7 +168,7 @@ def test_a_worker_that_dies_is_told_without_a_traceback(run: Run, monkeypatch: p
             raise BrokenProcessPool("a process was terminated")
 
     monkeypatch.setattr(judging, "FEW_FILES", 0)
-    monkeypatch.setattr(judging, "ProcessPoolExecutor", Dying)
+    monkeypatch.setattr(parallel, "ProcessPoolExecutor", Dying)
     result = run("src", "--jobs", "2")
     assert result.exit_code == 2
     assert "a worker died while judging one of the files src/a.py to src/b.ts" in result.stderr

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
 
@@ -35,6 +35,19 @@ _RULE_SOURCES = (
     ),
 )
 _STATE = (click.option("--state", metavar="PATH", help="State file (SQLite)."),)
+
+FailOn = Literal["any", "interrupting", "nothing"]
+
+fail_on_option = click.option(
+    "--fail-on",
+    type=click.Choice(["any", "interrupting", "nothing"]),
+    default="any",
+    show_default=True,
+    help="Which matches make the exit status 1.",
+)
+jobs_option = click.option(
+    "--jobs", type=click.IntRange(min=1), help="Worker processes. [default: one per processor]"
+)
 
 
 def place_options(command: Command) -> Command:

@@ -41,12 +41,12 @@ class Judge:
         self, found: Sequence[BlockMatch], block: WatchedBlock, now: float, *, complete: bool
     ) -> Judgement:
         """`complete`: no more text of the block follows."""
-        violations = self._violations(found, block, complete=complete)
+        violations = self.violations(found, block, complete=complete)
         noticed: list[Noticed] = []
         interrupting: list[BlockMatch] = []
         blocking = None
         for one in violations:
-            if interrupting and not _together(one, interrupting[0]):
+            if interrupting and not together(one, interrupting[0]):
                 break
             verdict = self._permission.judge(one.match.rule, one.context.source)
             if verdict.decision == "interrupt":
@@ -59,7 +59,7 @@ class Judge:
         broken = frozenset(one.match.rule.name for one in violations)
         return Judgement(broken, tuple(noticed), tuple(interrupting), blocking)
 
-    def _violations(
+    def violations(
         self, found: Sequence[BlockMatch], block: WatchedBlock, *, complete: bool
     ) -> list[BlockMatch]:
         """The matches that do not only repeat a reminder, in the order of their ends."""
@@ -81,6 +81,6 @@ class Judge:
         return sorted(violations, key=lambda one: (one.view, one.match.end, one.match.start))
 
 
-def _together(one: BlockMatch, first: BlockMatch) -> bool:
-    # What matched first, character by character, interrupts; later text would never have come.
+def together(one: BlockMatch, first: BlockMatch) -> bool:
+    """Whether both interrupt: what matched first, character by character; later text would never come."""
     return one.view == first.view and one.match.end == first.match.end

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ttsr_proxy.config import TtsrSettings
 from ttsr_proxy.interception.blocks import Reach
 from ttsr_proxy.interception.budgets import Budget
-from ttsr_proxy.interception.repeat import may_fire, responses_since
+from ttsr_proxy.interception.repeat import may_fire
 from ttsr_proxy.protocols.events import BlockStarted
 from ttsr_proxy.rules.model import Rule
-from ttsr_proxy.sessions.record import ResponseRecord
 from ttsr_proxy.toolcalls.families import FamilyTable
 from ttsr_proxy.toolcalls.prose import ProseEditReader, ProseFormat
 from ttsr_proxy.triggers.match import Source
@@ -44,9 +43,9 @@ _INTERRUPT, _REMIND = Verdict("interrupt"), Verdict("remind")
 class Permission:
     """Judged on the chain of this request alone, so that forks and sub-agents keep their own counts.
 
-    `reminding` names the rules whose reminders this very request carries; `formats` are the notations for
-    edits that it tells the model to use in prose. `observed` says why matches are only logged,
-    `uninterrupted` why they lead to reminders alone.
+    `since` says how many responses ago the model was reminded of a rule (see `repeat.since_reminders`);
+    `formats` are the notations for edits that the request tells the model to use in prose. `observed` says
+    why matches are only logged, `uninterrupted` why they lead to reminders alone.
     """
 
     def __init__(
@@ -55,8 +54,7 @@ class Permission:
         families: FamilyTable,
         settings: TtsrSettings,
         budget: Budget,
-        chain: Sequence[ResponseRecord],
-        reminding: Collection[str],
+        since: Mapping[str, int],
         observed: str | None,
         formats: frozenset[ProseFormat] = frozenset(),
         uninterrupted: str | None = None,
@@ -65,12 +63,7 @@ class Permission:
         self._families = families
         self._settings = settings
         self._budget = budget
-        reminded = {name for record in chain for name in record.reminded}
-        self._since: dict[str, int | None] = {
-            **{name: responses_since(name, chain) for name in reminded},
-            **dict.fromkeys(reminding, 0),
-        }
-        """How many responses ago the model was reminded of a rule; zero for this very request."""
+        self._since = since
         self._observed = observed
         self._formats = formats
         self._uninterrupted = uninterrupted

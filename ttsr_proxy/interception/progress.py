@@ -20,6 +20,7 @@ from ttsr_proxy.interception.journal import Journal
 from ttsr_proxy.interception.moves import estimate_tokens, without_loose_thinking
 from ttsr_proxy.interception.permission import Permission
 from ttsr_proxy.interception.remembering import Remembering
+from ttsr_proxy.interception.repeat import since_reminders
 from ttsr_proxy.interception.setup import Setup
 from ttsr_proxy.protocols.events import BlockDelta, BlockEnded, Other, ProtocolEvent
 from ttsr_proxy.protocols.request import ApiRequest
@@ -63,10 +64,9 @@ class Progress:
             setup.families,
             setup.settings,
             self.budget,
-            recalled.present,
-            [one.rule for one in pending],
+            since_reminders(recalled.present, [one.rule for one in pending]),
             observed,
-            _edit_formats(setup.request),
+            edit_formats(setup.request),
             "several choices are streamed at once" if request.choices > 1 and request.stream else None,
         )
         self.memory = Remembering(setup, self.client, self.draft, self.budget)
@@ -163,7 +163,7 @@ def _pending(setup: Setup) -> tuple[PendingReminder, ...]:
     return tuple(one for one in waiting.pending if one.rule not in observed)
 
 
-def _edit_formats(request: ApiRequest) -> frozenset[ProseFormat]:
+def edit_formats(request: ApiRequest) -> frozenset[ProseFormat]:
     """How the model is told to write edits in prose: only agents that offer no tools tell it."""
     if request.tools:
         return frozenset()

@@ -6,7 +6,7 @@ It is about turns, judged on the chain of records that a request descends from (
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ttsr_proxy.config import TtsrSettings
 from ttsr_proxy.rules.model import Rule
@@ -19,6 +19,15 @@ def responses_since(rule: str, chain: Sequence[ResponseRecord]) -> int | None:
         if rule in record.reminded:
             return count
     return None
+
+
+def since_reminders(chain: Sequence[ResponseRecord], reminding: Collection[str]) -> dict[str, int]:
+    """For each rule how many responses ago the model was reminded of it; those in `reminding` with this
+    very request, which is zero."""
+    reminded = {name for record in chain for name in record.reminded}
+    since = {name: responses_since(name, chain) for name in reminded}
+    known = {name: count for name, count in since.items() if count is not None}
+    return {**known, **dict.fromkeys(reminding, 0)}
 
 
 def may_fire(rule: Rule, since: int | None, settings: TtsrSettings) -> bool:

@@ -41,29 +41,43 @@ def mask_record(record: InterruptRecord) -> InterruptRecord:
     A secret may reach from one text into the next (`before`, `matched`, `after`), or be cut off at the edge
     of the context and stand whole in `violation`.
     """
-    context = record.before + record.matched + record.after
-    texts = (context, record.violation, record.correction, record.injected, record.detail, *record.paths)
-    found = [_secrets(text) for text in texts]
-    known = {text[start:end] for text, spans in zip(texts, found, strict=True) for start, end in spans}
-    telling = sorted(secret for secret in known if len(secret) >= _TELLING)
-    spans = _merge([*found[0], *_occurrences(context, telling), *_edges(context, telling)])
-    violation, correction, injected, detail, *paths = (
-        _replace(text, _merge([*spans, *_occurrences(text, telling)]))
-        for text, spans in zip(texts[1:], found[1:], strict=True)
+    (before, matched, after), (violation, correction, injected, detail, *paths) = mask_together(
+        (record.before, record.matched, record.after),
+        (record.violation, record.correction, record.injected, record.detail, *record.paths),
     )
-    at = len(record.before)
-    until = at + len(record.matched)
     return dataclasses.replace(
         record,
-        before=_replace(context, spans, 0, at),
-        matched=_replace(context, spans, at, until),
-        after=_replace(context, spans, until, len(context)),
+        before=before,
+        matched=matched,
+        after=after,
         violation=violation,
         correction=correction,
         injected=injected,
         detail=detail,
         paths=tuple(paths),
     )
+
+
+def mask_together(adjoining: Sequence[str], others: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Mask pieces that adjoin in some larger text, and other texts that may hold the same secrets.
+
+    What is a secret in one of them is masked in all, also where it is cut off at the edge of the pieces.
+    """
+    context = "".join(adjoining)
+    texts = (context, *others)
+    found = [_secrets(text) for text in texts]
+    known = {text[start:end] for text, spans in zip(texts, found, strict=True) for start, end in spans}
+    telling = sorted(secret for secret in known if len(secret) >= _TELLING)
+    spans = _merge([*found[0], *_occurrences(context, telling), *_edges(context, telling)])
+    pieces: list[str] = []
+    at = 0
+    for piece in adjoining:
+        pieces.append(_replace(context, spans, at, at + len(piece)))
+        at += len(piece)
+    return pieces, [
+        _replace(text, _merge([*spans, *_occurrences(text, telling)]))
+        for text, spans in zip(others, found[1:], strict=True)
+    ]
 
 
 def _secrets(text: str) -> list[_Span]:

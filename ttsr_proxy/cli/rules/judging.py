@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from ttsr_proxy.errors import TtsrError
+from ttsr_proxy.cli.parallel import judge_batches
 from ttsr_proxy.modes import InterruptMode
 from ttsr_proxy.rules.model import Rule
 from ttsr_proxy.triggers.match import StreamContext
@@ -132,46 +129,17 @@ def judge_all(
 
     Raises TtsrError when a worker process dies.
     """
-    if jobs <= 1 or len(paths) <= FEW_FILES:
-        judge = Judge(manner)
-        for path in paths:
-            yield judge.judge(path)
-            advance(1)
-        return
-    # Spawned, not forked: the progress bar has a thread.
-    context = multiprocessing.get_context("spawn")
     batches = list(_batches(paths))
-    with ProcessPoolExecutor(
-        min(jobs, len(batches)), mp_context=context, initializer=_start, initargs=(manner,)
-    ) as pool:
-        answers = pool.map(_judge_batch, batches)
-        for batch in batches:
-            try:
-                yield from next(answers)
-            except BrokenProcessPool as error:
-                raise TtsrError(
-                    f"a worker died while judging one of the files {batch[0]} to {batch[-1]} or a later one;"
-                    " scan a part of the tree, or use --jobs 1 to find it"
-                ) from error
-            advance(len(batch))
+    for judged in judge_batches(_judging, manner, batches, jobs if len(paths) > FEW_FILES else 1):
+        yield from judged
+        advance(len(judged))
+
+
+def _judging(manner: Manner) -> Callable[[Path], Judged]:
+    return Judge(manner).judge
 
 
 def _batches(paths: Sequence[Path]) -> Iterator[list[Path]]:
     rest = iter(paths)
     while batch := list(islice(rest, _BATCH)):
         yield batch
-
-
-_judge: Judge | None = None
-"""In a worker process: what `_start` made."""
-
-
-def _start(manner: Manner) -> None:
-    global _judge
-    _judge = Judge(manner)
-
-
-def _judge_batch(paths: list[Path]) -> list[Judged]:
-    if _judge is None:
-        raise RuntimeError("the worker was not started with a manner")
-    return [_judge.judge(path) for path in paths]

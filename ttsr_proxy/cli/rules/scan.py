@@ -7,15 +7,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import MofNCompleteColumn
 from rich.text import Text
 
 from ttsr_proxy import jsontext
-from ttsr_proxy.cli.options import place_options, rule_source_options
+from ttsr_proxy.cli.options import FailOn, fail_on_option, jobs_option, place_options, rule_source_options
+from ttsr_proxy.cli.progress import progress, tell_by_reason
 from ttsr_proxy.cli.rules.found import check_names, kind_of, rules_of
 from ttsr_proxy.cli.rules.judging import Judged, Manner, judge_all
 from ttsr_proxy.cli.rules.sarif import sarif_log
@@ -25,8 +24,6 @@ from ttsr_proxy.jsontext import JsonObject
 from ttsr_proxy.rules.model import Rule
 from ttsr_proxy.triggers.globs import path_names
 from ttsr_proxy.triggers.inventory import ProjectRules
-
-FailOn = Literal["any", "interrupting", "nothing"]
 
 _MATCHED_CHARACTERS = 80
 _MEBIBYTE = 1_048_576
@@ -84,19 +81,13 @@ class Scan:
 @click.option("--tool", default="write", show_default=True, help="Judge each file as if this tool wrote it.")
 @click.option("--json", "form", flag_value="json", help="JSON instead of text.")
 @click.option("--sarif", "form", flag_value="sarif", help="SARIF 2.1.0 instead of text.")
-@click.option(
-    "--fail-on",
-    type=click.Choice(["any", "interrupting", "nothing"]),
-    default="any",
-    show_default=True,
-    help="Which matches make the exit status 1.",
-)
+@fail_on_option
 @click.option("--no-gitignore", is_flag=True, help="Read files that git ignores too.")
 @click.option(
     "--max-size", metavar="MIB", type=click.FloatRange(min=0), default=1.0, show_default=True,
     help="Skip larger files.",
 )  # fmt: skip
-@click.option("--jobs", type=click.IntRange(min=1), help="Worker processes. [default: one per processor]")
+@jobs_option
 @place_options
 @rule_source_options
 def scan_files(
@@ -148,18 +139,10 @@ def scan_files(
         kind,
         int(max_size * _MEBIBYTE),
     )
-    with Progress(
-        TextColumn("scanning"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        disable=not Console(stderr=True).is_terminal,
-    ) as progress:
-        task = progress.add_task("", total=len(files))
+    with progress("scanning", MofNCompleteColumn()) as bar:
+        task = bar.add_task("", total=len(files))
         for judged in judge_all(
-            manner, files, jobs or os.cpu_count() or 1, lambda count: progress.advance(task, count)
+            manner, files, jobs or os.cpu_count() or 1, lambda count: bar.advance(task, count)
         ):
             scan.take(judged)
     if form == "json":
@@ -226,12 +209,7 @@ def _summarise(scan: Scan, seconds: float) -> None:
     found = f"{counted(scan.failing['any'], 'match', 'matches')} of {counted(len(rules), 'rule')}"
     where = f"{counted(len(scan.found), 'file')} ({scan.files:,} read, {scan.lines:,} lines"
     click.echo(f"{found} in {where}, {seconds:.1f} s)", err=True)
-    reasons: dict[str, list[str]] = {}
-    for path, reason in scan.skipped:
-        reasons.setdefault(reason, []).append(path)
-    for reason, paths in sorted(reasons.items()):
-        more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
-        click.echo(f"skipped, {reason}: {printable(paths[0])}{more}", err=True)
+    tell_by_reason("skipped", scan.skipped)
     for path, what in scan.not_inspected:
         click.echo(f"not inspected: {printable(path)}: {printable(what)}", err=True)
     if scan.outside:

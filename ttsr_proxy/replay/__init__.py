@@ -1,0 +1,1 @@
+"""What agents wrote down of their conversations, judged by today's rules."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 import json
 import sys
 import time
@@ -12,8 +14,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from many_interrupts import many_interrupts
 
 from ttsr_proxy.cli import main
+from ttsr_proxy.interrupts import as_csv
 from ttsr_proxy.interrupts.record import InterruptRecord
 from ttsr_proxy.interrupts.sqlite import SqliteInterruptStore
 
@@ -101,8 +105,12 @@ def test_limit_leaves_the_older_entries_out(file: Path, run: Callable[..., Resul
         (["--conversation", "c2"], {"conversation": "c2"}),
         (["--action", "reminded"], {"action": "reminded"}),
         (["--outcome", "violated again"], {"outcome": "violated again"}),
+        (["--client", "codex"], {"client": "codex"}),
+        (["--source", "text"], {"source": "text", "tool": None}),
+        (["--of-project", "shop"], {"project": "shop"}),
         (["--since", "2h"], {"time": time.time() - 60}),
         (["--since", "2024-01-01"], {"time": 1_710_000_000.0}),
+        (["--until", "2023-01-01"], {"time": 1_600_000_000.0}),
     ],
 )
 def test_a_filter_leaves_only_what_it_names(
@@ -151,6 +159,47 @@ def test_a_wrong_option_is_a_usage_error(run: Callable[..., Result], arguments: 
     result = run(*arguments)
     assert result.exit_code == 2
     assert arguments[0] in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--follow", "--totals"], ["--totals", "--csv"], ["--json", "--csv"], ["--follow", "--all"]],
+)
+def test_options_that_contradict_each_other_are_a_usage_error(
+    run: Callable[..., Result], arguments: list[str]
+) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert f"{arguments[0]} and {arguments[1]} do not go together" in result.stderr
+
+
+def test_csv_has_a_header_and_a_line_for_each_entry(file: Path, run: Callable[..., Result]) -> None:
+    store(file, replace(RECORD, matched='=a,"\ud800'), replace(RECORD, id="r1", time=RECORD.time + 1))
+    rows = list(csv.DictReader(io.StringIO(run("--csv").stdout, newline="")))
+    assert [row["id"] for row in rows] == ["r1", "r0"]
+    assert rows[1]["matched"] == "'=a,\"\\ud800"
+
+
+def test_csv_lines_end_with_crlf_on_every_system(file: Path, run: Callable[..., Result]) -> None:
+    store(file, RECORD)
+    assert run("--csv").stdout_bytes.count(b"\r\n") == 2
+
+
+def test_csv_of_no_log_is_the_header_alone(file: Path, run: Callable[..., Result]) -> None:
+    assert run("--csv").stdout.splitlines() == [",".join(as_csv.COLUMNS)]
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("form", ["--json", "--csv"])
+def test_all_goes_beyond_a_page(file: Path, run: Callable[..., Result], form: str) -> None:
+    store(file, *many_interrupts(2_100, RECORD.time, 1.0))
+    text = run(form, "--all").stdout
+    ids = (
+        [item["id"] for item in json.loads(text)["items"]]
+        if form == "--json"
+        else [row["id"] for row in csv.DictReader(io.StringIO(text, newline=""))]
+    )
+    assert len(set(ids)) == len(ids) == 2_100
 
 
 async def test_follow_prints_what_is_there_and_then_what_arrives(file: Path) -> None:

@@ -51,6 +51,15 @@ async def ids(store: InterruptStore, where: InterruptFilter = EVERYTHING, limit:
             return found
 
 
+async def test_ids_are_found_by_their_beginning(store: InterruptStore, make_record: MakeRecord) -> None:
+    names = ("a1", "a12", "a2", "b1", "A1", "a1%", "a1_", "a1*")
+    await store.add([make_record(id=name) for name in names])
+    assert set(await store.ids("a1", 10)) == {"a1", "a12", "a1%", "a1_", "a1*"}
+    assert await store.ids("a1*", 10) == ("a1*",)
+    assert await store.ids("c", 10) == ()
+    assert len(await store.ids("", 3)) == 3
+
+
 async def test_a_record_comes_back_as_it_was_added(store: InterruptStore, make_record: MakeRecord) -> None:
     record = make_record(
         matched="eval(\ud800)",

@@ -71,6 +71,9 @@ _CONDITIONS: Final = {
 
 _SELECT: Final = "SELECT log.seq, log.time, body FROM interrupts AS log JOIN interrupt_bodies USING (seq)"
 
+_HIGHEST: Final = "\U0010ffff"
+"""Sorts behind every text that goes on with another character."""
+
 _TOTALS: Final = (
     "count(*), sum(log.tokens_wasted), sum(log.seconds_added), sum(log.false_positive), max(log.time)"
 )
@@ -126,6 +129,17 @@ class SqliteInterruptStore:
             ).fetchall()
         )
         return next((record for _, record in _read(rows)), None)
+
+    async def ids(self, prefix: str, limit: int) -> tuple[str, ...]:
+        """At most so many ids that begin with the prefix, in no order."""
+        beginning = storable(prefix)
+        rows = await self._database.read(
+            lambda connection: connection.execute(
+                "SELECT id FROM interrupts WHERE id >= ? AND id < ? LIMIT ?",
+                (beginning, beginning + _HIGHEST, limit),
+            ).fetchall()
+        )
+        return tuple(row[0] for row in rows)
 
     async def page(self, where: InterruptFilter, limit: int, cursor: str | None) -> Page:
         """Newest first. Raises ValueError on a cursor that this store did not give."""

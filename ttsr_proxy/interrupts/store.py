@@ -64,6 +64,10 @@ class InterruptStore(Protocol):
 
     async def get(self, record_id: str) -> InterruptRecord | None: ...
 
+    async def ids(self, prefix: str, limit: int) -> tuple[str, ...]:
+        """At most so many ids that begin with the prefix, in no order."""
+        ...
+
     async def page(self, where: InterruptFilter, limit: int, cursor: str | None) -> Page:
         """Newest first. Raises ValueError on a cursor that this store did not give."""
         ...

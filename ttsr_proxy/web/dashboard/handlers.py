@@ -12,12 +12,12 @@ from urllib.parse import quote
 from aiohttp import web
 
 from ttsr_proxy.errors import StoreError
+from ttsr_proxy.interrupts.marking import mark_violation
 from ttsr_proxy.interrupts.record import Action, Outcome
 from ttsr_proxy.interrupts.store import InterruptFilter
 from ttsr_proxy.rules.buckets import Entry
 from ttsr_proxy.triggers.inventory import ProjectRules
 from ttsr_proxy.web.dashboard import figures
-from ttsr_proxy.web.dashboard.marking import mark_violation
 from ttsr_proxy.web.dashboard.query import WITHIN, Query
 from ttsr_proxy.web.dashboard.rendering import page, static
 from ttsr_proxy.web.keys import PARTS

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 from many_interrupts import many_interrupts
 
+from ttsr_proxy.interrupts.marking import Marked, mark_violation
 from ttsr_proxy.interrupts.record import InterruptRecord
-from ttsr_proxy.web.dashboard.marking import Marked, mark_violation
 
 Change = Callable[..., InterruptRecord]
 

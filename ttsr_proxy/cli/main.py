@@ -9,7 +9,7 @@ import click
 
 from ttsr_proxy.errors import TtsrError
 
-_MODULES = ("serve", "run", "demo", "rules", "library", "log", "replay")
+_MODULES = ("serve", "run", "demo", "rules", "library", "log", "replay", "doctor")
 """The subcommands: each is the object of its name in the module of its name.
 
 A module is imported when its command is used, which keeps the start of the others, and the processes that a

@@ -74,10 +74,30 @@ def settings_for(
     upstreams: Sequence[str] = (),
     **flags: Any,
 ) -> Settings:
-    """The settings of a command's options; their warnings are told.
+    """The settings of a command's options, as `read_settings` gives them; their warnings are told."""
+    settings = read_settings(
+        project,
+        config,
+        rule_directories=rule_directories,
+        extensions=extensions,
+        upstreams=upstreams,
+        **flags,
+    )
+    for warning in settings.warnings:
+        click.echo(f"ttsr-proxy: {warning}", err=True)
+    return settings
 
-    `flags` are named as the keys they set. Raises ConfigError.
-    """
+
+def read_settings(
+    project: Path,
+    config: Path | None,
+    *,
+    rule_directories: Sequence[Path] = (),
+    extensions: Sequence[Path] = (),
+    upstreams: Sequence[str] = (),
+    **flags: Any,
+) -> Settings:
+    """The settings of a command's options. `flags` are named as the keys they set. Raises ConfigError."""
     given = {
         "rules": [str(path) for path in rule_directories] or None,
         "extensions": [str(path) for path in extensions] or None,
@@ -91,8 +111,6 @@ def settings_for(
             FamilyTable.default().with_custom(place.ttsr.tool_families)
         except ToolFamilyError as error:
             raise ConfigError([f"{settings.config_file}: project {place.name}: {error}"]) from error
-    for warning in settings.warnings:
-        click.echo(f"ttsr-proxy: {warning}", err=True)
     return settings
 
 

@@ -1,0 +1,5 @@
+"""`ttsr-proxy doctor`: what is wrong with an installation, and how to mend it."""
+
+from ttsr_proxy.cli.doctor.command import doctor
+
+__all__ = ["doctor"]

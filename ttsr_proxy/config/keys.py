@@ -26,6 +26,7 @@ from ttsr_proxy.config.settings import (
     RecallBackend,
     RecallSettings,
     RetentionSettings,
+    RulebookSettings,
     Settings,
     SourceSettings,
     TtsrSettings,
@@ -113,7 +114,7 @@ TTSR_KEYS = (
         bool,
         TtsrSettings,
         "enabled",
-        "The master switch. Off, all traffic passes through untouched.",
+        "The switch of the stream rules. Off, no answer is matched; the rulebook has its own switch.",
     ),
     Key(
         "ttsr.interruptMode",
@@ -224,6 +225,24 @@ TTSR_KEYS = (
         BudgetSettings,
         "on_exhausted",
         "When those are spent: deliver the violating output and log it (`pass`), or refuse (`block`).",
+    ),
+)
+
+RULEBOOK_KEYS = (
+    Key(
+        "rulebook.enabled",
+        bool,
+        RulebookSettings,
+        "enabled",
+        "Whether requests carry the [rulebook](rulebook.md), and `rule://` is answered.",
+    ),
+    Key(
+        "rulebook.disabledAgents",
+        list[Name],
+        RulebookSettings,
+        "disabled_agents",
+        "Who gets no rulebook: clients and agents as the log names them (`codex`, `main`), globs allowed.",
+        form="names",
     ),
 )
 
@@ -464,6 +483,7 @@ KEYS = (
     *LIBRARY_KEYS,
     *SEARCH_KEYS,
     *TTSR_KEYS,
+    *RULEBOOK_KEYS,
 )
 
 PROJECT_KEYS = (
@@ -471,5 +491,6 @@ PROJECT_KEYS = (
     *_DIRECTORY_KEYS,
     _LIBRARY_USER,
     *TTSR_KEYS,
+    *RULEBOOK_KEYS,
 )
 """What stands under `projects.<name>`. Directories add to the top-level ones; `ttsr` keys go before them."""

@@ -19,6 +19,7 @@ from ttsr_proxy.config.settings import (
     ProjectSettings,
     RecallSettings,
     RetentionSettings,
+    RulebookSettings,
     Settings,
     SourceSettings,
     TtsrSettings,
@@ -66,6 +67,7 @@ def load_settings(
         values.get("extensions", ()),
         _ttsr(values),
         values.get("library.user", DEFAULT_PROJECT),
+        _filled(RulebookSettings, values),
     )
     named = (
         ProjectSettings(
@@ -77,6 +79,7 @@ def load_settings(
             # The environment and the flags go before a project's own part of the file too.
             _ttsr({**layers[0].values, **own, **stated}),
             {**layers[0].values, **own, **stated}.get("library.user", DEFAULT_PROJECT),
+            _filled(RulebookSettings, {**layers[0].values, **own, **stated}),
         )
         for name, own in layers[0].projects.items()
     )

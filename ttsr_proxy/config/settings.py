@@ -61,6 +61,15 @@ class TtsrSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RulebookSettings:
+    """Rules in requests (`rulebook:` in the configuration file)."""
+
+    enabled: bool = True
+    disabled_agents: tuple[str, ...] = ()
+    """Clients (`codex`) and agents (`main`, a sub-agent's name), as names or globs."""
+
+
+@dataclass(frozen=True, slots=True)
 class Upstreams:
     """Base URL of the model API of each family of protocols."""
 
@@ -162,6 +171,7 @@ class ProjectSettings:
     ttsr: TtsrSettings = field(default_factory=TtsrSettings)
     library_user: str = "default"
     """Whose compiled rules are enforced here."""
+    rulebook: RulebookSettings = field(default_factory=RulebookSettings)
 
 
 @dataclass(frozen=True, slots=True)

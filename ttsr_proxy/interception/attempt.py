@@ -102,6 +102,17 @@ class Attempt:
             if (value := self.values.get(position)) is not None
         ]
 
+    def answers(self, protocol: WireProtocol) -> list[ShadowBlock]:
+        """The results of the calls that the proxy has answered, in their order."""
+        items = [
+            protocol.tool_result_item(
+                block.start.call_id or "", block.answer.text, is_error=block.answer.is_error
+            )
+            for block in self.order
+            if block.answer is not None
+        ]
+        return [ShadowBlock("user", item.kind, item.value, None) for item in items]
+
     def delivered(
         self, protocol: WireProtocol, client: ClientResponse, cut_texts: Mapping[int, str]
     ) -> list[ShadowBlock]:

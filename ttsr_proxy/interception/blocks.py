@@ -30,6 +30,14 @@ class BlockMatch:
 
 
 @dataclass(frozen=True, slots=True)
+class RuleAnswer:
+    """The proxy's own answer to a call that reads a rule."""
+
+    text: str
+    is_error: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Reach:
     """Which rules a block is watched for: all that can reach it, and those that may interrupt it."""
 
@@ -70,7 +78,10 @@ class WatchedBlock:
         self.begun = False
         """Its opening event went to the client."""
         self.abandoned = False
-        """It will never be complete and nothing of it may be shown."""
+        """Nothing of it may be shown: it will never be complete, or it is the proxy's to answer."""
+        self.undecided = False
+        """It may turn out to read a rule, which is not for the client."""
+        self.answer: RuleAnswer | None = None
         self.client_index = -1
         self.received = 0
         self.overdue = 0
@@ -115,11 +126,11 @@ class WatchedBlock:
     @property
     def withheld(self) -> bool:
         """Nothing of it may be shown yet, however long that takes."""
-        return self.holding and self.whole and not self.cleared
+        return self.undecided or (self.holding and self.whole and not self.cleared)
 
     def unwatch(self) -> None:
         """Give up: all of it may be shown, and it is not looked into any more."""
-        self.cleared = True
+        self.cleared, self.undecided = True, False
         self.waiting.clear()
         self._reach = Reach(frozenset(), frozenset())
         self._calls = self._edits = None

@@ -49,17 +49,17 @@ def _given_block(item: HistoryItem) -> GivenBlock:
 class ClientResponse:
     """Blocks are known by their position among all that the client was given, over all attempts.
 
-    The client sees upstream's own indexes, gaps and all, until an attempt is aborted; the blocks of later
-    attempts are counted on from there.
+    The client sees upstream's own indexes, gaps and all, until an attempt is aborted or a block is kept from
+    it; later blocks are counted on from there.
 
     Thinking that was cut off is closed with a signature of the proxy's own, which clients send back and the
     proxy takes out again. It names the `exchange`, so that it also tells which response it stands in.
     """
 
-    def __init__(self, protocol: WireProtocol, request: ApiRequest, exchange: str) -> None:
+    def __init__(self, protocol: WireProtocol, request: ApiRequest, exchange: str, prompt: str) -> None:
         self._protocol = protocol
         self._exchange = exchange
-        self._writer: ResponseWriter = protocol.writer(request)
+        self._writer: ResponseWriter = protocol.writer(request, prompt)
         self._given: list[_Given] = []
         self._open: dict[int, BlockKind] = {}
         self._spliced = False
@@ -134,6 +134,11 @@ class ClientResponse:
         """The attempt is aborted: what of its delivered output was not written yet."""
         self._spliced = True
         return self._sent(self._writer.break_off())
+
+    def leave_out(self) -> bytes:
+        """A block of upstream's is not for the client: what follows is counted on without it."""
+        self._spliced = True
+        return self._sent(self._writer.leave_out())
 
     def end_block(self, event: BlockEnded, index: int) -> bytes:
         item = self._protocol.item_of_block(event.value, "assistant")

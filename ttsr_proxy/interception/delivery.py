@@ -127,6 +127,8 @@ class Delivery:
 
     def _may_go(self, held: _Held, now: float) -> bool:
         block = held.block
+        if block is not None and block.undecided:
+            return False
         if block is None or block.cleared:
             return True
         if not block.holding:

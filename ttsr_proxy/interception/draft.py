@@ -39,7 +39,8 @@ class Place:
 class Draft:
     """`items` is the translated history, `deferred` what earlier responses left for this request.
 
-    `previous` is the id of the response to be continued, as upstream knows it.
+    `previous` is the id of the response to be continued, as upstream knows it. `prompt` extends the system
+    prompt; it is new in the first request of a conversation.
     """
 
     def __init__(
@@ -51,6 +52,8 @@ class Draft:
         *,
         without_thinking: bool,
         previous: str | None = None,
+        prompt: str = "",
+        prompt_is_new: bool = False,
     ) -> None:
         self._protocol = protocol
         self._request = request
@@ -60,6 +63,8 @@ class Draft:
         self.deferred = tuple(deferred)
         self.without_thinking = without_thinking
         self.form: Form = "reminded"
+        self._prompt = prompt
+        self._prompt_is_new = prompt_is_new
         self._tail: list[str] = []
         """Frozen reminders at the end of the last user message."""
         self._produced: list[ShadowBlock] = []
@@ -69,12 +74,27 @@ class Draft:
     @property
     def has_news(self) -> bool:
         """The request would carry something that upstream has not seen yet."""
+        return self.reminds or bool(self._prompt and self._prompt_is_new)
+
+    @property
+    def reminds(self) -> bool:
+        """The request would carry reminders that upstream has not seen yet."""
         return bool(self.deferred or self._tail or self._produced or self.place)
+
+    @property
+    def prompt(self) -> str:
+        """What the current form adds to the system prompt."""
+        kept = self.form == "reminded" or (self.form == "translated" and not self._prompt_is_new)
+        return self._prompt if kept else ""
 
     @property
     def translated(self) -> bool:
         """The translated history differs from what the client sent."""
-        return self._renamed or self._items != self._request.items
+        return (
+            self._renamed
+            or self._items != self._request.items
+            or bool(self._prompt and not self._prompt_is_new)
+        )
 
     @property
     def asked(self) -> tuple[HistoryItem, ...]:
@@ -109,13 +129,14 @@ class Draft:
         """
         if self.form == "client":
             return raw
-        items = self.items()
-        if items == self._request.items and not self._renamed:
+        items, more = self.items(), self.prompt or None
+        if items == self._request.items and not self._renamed and more is None:
             return raw
         cap = self._request.max_tokens
         if not self.continues or cap is None or self.form != "reminded":
-            return self._protocol.write_request(self._asked, items)
-        return self._protocol.write_request(self._asked, items, max_tokens=max(1, cap - spent_tokens))
+            return self._protocol.write_request(self._asked, items, system_suffix=more)
+        left = max(1, cap - spent_tokens)
+        return self._protocol.write_request(self._asked, items, max_tokens=left, system_suffix=more)
 
     def items(self) -> tuple[HistoryItem, ...]:
         """The history in the current form."""

@@ -29,7 +29,7 @@ class Endings:
         if attempt.whole_body is not None:
             progress.client.response_id = attempt.response_id
             for position, block in enumerate(attempt.order):
-                if (value := attempt.values.get(position)) is not None:
+                if (value := attempt.values.get(position)) is not None and block.answer is None:
                     index = progress.client.take(value, block.start.choice)
                     block.begun, block.client_index = True, index
         yield from self._whole(attempt, now)
@@ -38,7 +38,10 @@ class Endings:
             return
         progress.over = progress.client.ended = True
         status, body = attempt.whole_body
-        yield Reply(status, body)
+        ours = {block.start.call_id or "" for block in attempt.order if block.answer is not None}
+        setup = progress.setup
+        prompt = progress.draft.prompt
+        yield Reply(status, setup.protocol.without_hidden(body, setup.request, call_ids=ours, prompt=prompt))
         yield Finish()
 
     def truncated(self, attempt: Attempt, now: float) -> Iterator[Action]:
@@ -144,7 +147,9 @@ class Endings:
         yield from progress.findings.log(attempt)
         yield from progress.journal.settled("clean", correction=_plain(attempt))
         yield from progress.findings.outcomes(progress.draft)
-        yield from progress.save_whole(attempt.finished(progress.setup.protocol), attempt, now)
+        protocol = progress.setup.protocol
+        blocks = [*attempt.finished(protocol), *attempt.answers(protocol)]
+        yield from progress.save_whole(blocks, attempt, now)
 
     def _leave(self, why: str, *, keeps: bool) -> Generator[Action, None, list[ShadowBlock]]:
         """The current attempt comes to nothing. Logs what it noticed; gives what it left with the client.

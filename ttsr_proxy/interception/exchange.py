@@ -12,6 +12,8 @@ may interrupt (`judging`) aborts the attempt, and by what the client already has
   same response;
 - *truncate*: a tool call was delivered; the response ends there and the reminder travels with the result.
 
+A call that reads a rule is answered by the proxy (`rule_reads`), and the model goes on in the same response.
+
 `failures` says what becomes of attempts that fail, `endings` how the response ends. All of them work on one
 `Progress` and yield the actions that follow.
 """
@@ -28,6 +30,7 @@ from ttsr_proxy.interception.failures import Failures
 from ttsr_proxy.interception.interrupting import Interrupter
 from ttsr_proxy.interception.judging import Judge
 from ttsr_proxy.interception.progress import Ending, Progress
+from ttsr_proxy.interception.rule_reads import RuleReads
 from ttsr_proxy.interception.setup import Setup
 from ttsr_proxy.interception.watching import Watch
 from ttsr_proxy.protocols.events import (
@@ -60,7 +63,8 @@ class Exchange:
         judge = Judge(progress.permission, progress.budget, exempt)
         self._endings = Endings(progress)
         self._failures = Failures(progress, self._endings)
-        self._watch = Watch(progress, judge, Interrupter(progress, judge, self._endings))
+        self._reads = RuleReads(progress)
+        self._watch = Watch(progress, judge, Interrupter(progress, judge, self._endings), self._reads)
 
     # What the driver feeds.
 
@@ -289,9 +293,13 @@ class Exchange:
         if not self._goes_on(attempt):
             attempt.inbox.appendleft(event)
             return
-        if attempt.whole_body is None and not isinstance(event, StreamFailed):
-            yield from self._progress.release(now)
-            yield from self._progress.send(attempt.delivery.close_leftover(), now)
+        if not isinstance(event, StreamFailed):
+            yield from self._reads.go_on(attempt, now)
+            if not self._progress.current(attempt):
+                return
+            if attempt.whole_body is None:
+                yield from self._progress.release(now)
+                yield from self._progress.send(attempt.delivery.close_leftover(), now)
         match event:
             case ResponseEnding():
                 yield from self._ending(attempt, event, now)

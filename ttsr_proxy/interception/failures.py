@@ -131,10 +131,11 @@ class Failures:
         bound = any(item.kind == "thinking" for item in draft.items())
         if draft.form == "reminded" and draft.has_news:
             draft.form = "translated"
-            progress.permission.barred = "upstream refused the reminder"
-            progress.budget.refund()
             yield Note("request_refused", {"form": "reminded"})
-            yield from progress.journal.settled("failed", detail=progress.permission.barred)
+            if draft.reminds:
+                progress.permission.barred = "upstream refused the reminder"
+                progress.budget.refund()
+                yield from progress.journal.settled("failed", detail=progress.permission.barred)
             yield progress.next_attempt()
         elif bound and error is not None and protocol.is_binding_error(error):
             draft.without_thinking = True

@@ -41,7 +41,8 @@ class Progress:
         self.setup = setup
         protocol, request, recalled, left = setup.protocol, setup.request, setup.recalled, setup.left
         self.id = setup.id
-        self.client = ClientResponse(protocol, request, self.id)
+        prompt = recalled.prompt or setup.prompt
+        self.client = ClientResponse(protocol, request, self.id, prompt)
         observed = _why_observed(setup)
         pending = () if observed is not None or setup.settings.observe else _pending(setup)
         history = restore(request.items, recalled, protocol.item_of_block, protocol.keep_marks)
@@ -52,6 +53,8 @@ class Progress:
             pending,
             without_thinking=recalled.without_thinking,
             previous=previous_id(request.previous, recalled),
+            prompt=prompt,
+            prompt_is_new=not recalled.prompt,
         )
         self.budget = Budget(
             setup.settings.budget,
@@ -77,7 +80,7 @@ class Progress:
         self.checking: list[tuple[WatchedBlock, int]] = []
         """The block and view of each ast-grep job whose answer is awaited. Nothing goes on meanwhile."""
         self.interrupted = False
-        """An attempt was aborted for a broken rule, so that what follows is a retry."""
+        """An attempt was aborted for a broken rule or read rules, so that what follows is the proxy's own."""
         self.over = False
         self.ending: Ending | None = None
         self.last_sent = 0.0

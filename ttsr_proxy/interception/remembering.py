@@ -93,11 +93,15 @@ class Remembering:
             reminded=draft.reminded,
             pending=(*carried, *pending),
             interrupts=self._budget.total - self._before,
-            hidden=self.hidden or _lost(given, produced) or (lost and bool(given)),
+            hidden=self.hidden
+            or _lost(given, produced)
+            or (lost and bool(given))
+            or any(block.role == "user" for block in produced),
             upstream=None if lost or not keeps else upstream or self._client.response_id or None,
             after=draft.previous if lost else None,
             asked=tuple(map(_shadow, draft.asked)) if lost and setup.request.stored else (),
             without_thinking=draft.without_thinking,
+            prompt=draft.prompt if self._parent is None else "",
             final=final,
         )
 

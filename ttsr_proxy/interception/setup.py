@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from ttsr_proxy.config import TtsrSettings
 from ttsr_proxy.protocols.protocol import WireProtocol
@@ -52,3 +52,7 @@ class Setup:
     """A rule's path as it may be shown: relative to the project or home."""
     wall_offset: float
     """Seconds to add to `now` for the time since the epoch."""
+    prompt: str = ""
+    """What the rulebook adds to the system prompt of a conversation that begins with this request."""
+    readable: Mapping[str, str] = field(default_factory=dict)
+    """Name to content of the rules that the proxy reads to the model."""

@@ -10,6 +10,7 @@ from ttsr_proxy.interception.blocks import BlockMatch, WatchedBlock
 from ttsr_proxy.interception.interrupting import Interrupter
 from ttsr_proxy.interception.judging import Judge
 from ttsr_proxy.interception.progress import Progress
+from ttsr_proxy.interception.rule_reads import RuleReads
 from ttsr_proxy.protocols.events import BlockDelta, BlockEnded, BlockStarted
 from ttsr_proxy.triggers.ast import AstHit
 
@@ -17,10 +18,11 @@ from ttsr_proxy.triggers.ast import AstHit
 class Watch:
     """Feeds blocks to their matchers, judges what they find and acts on it."""
 
-    def __init__(self, progress: Progress, judge: Judge, interrupter: Interrupter) -> None:
+    def __init__(self, progress: Progress, judge: Judge, interrupter: Interrupter, reads: RuleReads) -> None:
         self._progress = progress
         self._judge = judge
         self._interrupter = interrupter
+        self._reads = reads
         self._omission_noted = False
 
     def begin(self, attempt: Attempt, event: BlockStarted, now: float) -> Iterator[Action]:
@@ -40,6 +42,7 @@ class Watch:
             yield from progress.journal.retried(now)
         attempt.heard = True
         found = block.feed(setup.protocol.initial_text(event))
+        self._reads.begin(block)
         progress.hold(attempt, event, block, now)
         if found:
             yield from self._judged(attempt, found, block, now)
@@ -50,6 +53,8 @@ class Watch:
         """More of a block."""
         block = attempt.blocks.get(event.index)
         found = block.feed(event.text) if block is not None else []
+        if block is not None:
+            self._reads.grow(block)
         self._progress.hold(attempt, event, block, now)
         if block is None:
             return
@@ -63,6 +68,7 @@ class Watch:
         block = attempt.blocks.get(event.index)
         if block is not None:
             attempt.complete(block, event.value)
+            yield from self._reads.end(block, now)
         self._progress.hold(attempt, event, block, now)
         if block is not None:
             if block.watched and block.kind == "thinking" and not block.text and not self._omission_noted:
@@ -75,6 +81,7 @@ class Watch:
         """Upstream says no more: what is still open is judged as it is."""
         for block in list(attempt.blocks.values()):
             del attempt.blocks[block.index]
+            block.undecided = False
             # A failed retry is ended by the proxy, which can close neither half a call nor a blank text.
             block.abandoned = (
                 self._progress.interrupted

@@ -61,6 +61,9 @@ class ResponseWriter(Protocol):
     def break_off(self) -> bytes:
         """The attempt is aborted: what of its delivered events was not written yet. Another may follow."""
 
+    def leave_out(self) -> bytes:
+        """A block of this attempt is not for the client: what follows stands as if there were none."""
+
     def reindex(self, event: BlockStarted | BlockDelta | BlockEnded, index: int) -> bytes:
         """The event at the client's index: its original bytes if nothing has to change."""
 
@@ -121,8 +124,8 @@ class WireProtocol(Protocol):
     def reader(self) -> ResponseReader:
         """A reader for one attempt."""
 
-    def writer(self, request: ApiRequest) -> ResponseWriter:
-        """A writer for the response to a client's request."""
+    def writer(self, request: ApiRequest, prompt: str) -> ResponseWriter:
+        """A writer for the response to a client's request, to whose system prompt `prompt` was added."""
 
     def read_message(self, body: bytes) -> tuple[ProtocolEvent, ...] | None:
         """A complete answer that was not streamed, as the events a stream of it would give, `raw` empty.
@@ -194,6 +197,14 @@ class WireProtocol(Protocol):
 
     def error_body(self, error: JsonObject) -> bytes:
         """The HTTP body that carries `error`."""
+
+    def without_hidden(
+        self, body: bytes, request: ApiRequest, *, call_ids: Collection[str], prompt: str
+    ) -> bytes:
+        """A complete answer without these tool calls and without what the proxy added to the system prompt.
+
+        The very same bytes if it has none of it.
+        """
 
     def read_error(self, body: bytes) -> JsonObject | None:
         """The error object in upstream's HTTP body; None when there is none."""

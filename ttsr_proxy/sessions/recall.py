@@ -36,6 +36,8 @@ class Recalled:
     """The record of the newest echo, whose pending reminders this request carries."""
     continued: ResponseRecord | None = None
     """The record of the response that the request continues by its id."""
+    continues: bool = False
+    """The request names a response that it continues."""
 
     @property
     def tip(self) -> ResponseRecord | None:
@@ -58,6 +60,16 @@ class Recalled:
     def hidden(self) -> bool:
         """Upstream has seen something in this conversation that the client never sent."""
         return self.tip is not None and self.tip.hidden
+
+    @property
+    def is_new(self) -> bool:
+        """The request begins a conversation: it holds no answer, known or unknown, and continues none."""
+        return not self.echoes and self.tip is None and not self.continues
+
+    @property
+    def prompt(self) -> str:
+        """What this conversation's system prompt was extended by when it began."""
+        return self.chain[0].prompt if self.chain else ""
 
     @property
     def without_thinking(self) -> bool:
@@ -111,10 +123,10 @@ async def _continued(
     anchor = response_anchor(previous)
     found = (await store.find(tenant, (anchor,))).get(anchor, ())
     if not found:
-        return Recalled(place=place)
+        return Recalled(place=place, continues=True)
     tip = found[0]
     chain = await store.ancestors(tenant, tip.id) if tip.hidden else ()
-    return Recalled(place=place, chain=chain or (tip,), pending_from=tip, continued=tip)
+    return Recalled(place=place, chain=chain or (tip,), pending_from=tip, continued=tip, continues=True)
 
 
 def _newest(

@@ -80,4 +80,6 @@ class ResponseRecord:
     """What the request said, for a response that upstream never finished: nobody else keeps it."""
     without_thinking: bool = False
     """Upstream refused this conversation's thinking once; it is left out of the history from then on."""
+    prompt: str = ""
+    """What the proxy added to the system prompt. Only a root has it, and its whole tree is asked with it."""
     final: bool = True

@@ -13,7 +13,7 @@ from ttsr_proxy.jsontext import JsonObject, decode_object
 from ttsr_proxy.protocols.history import HistoryItem, Role
 from ttsr_proxy.sessions.echoes import join_prose
 from ttsr_proxy.sessions.recall import Recalled
-from ttsr_proxy.sessions.record import ResponseRecord
+from ttsr_proxy.sessions.record import ResponseRecord, ShadowBlock
 
 ItemOf: TypeAlias = Callable[[JsonObject, Role], HistoryItem]
 """A protocol's way to make an item of a block and a role."""
@@ -28,7 +28,7 @@ def restore(
     """The history as upstream saw it. Without anything hidden, the items themselves."""
     if not recalled.hidden:
         return tuple(items)
-    restored = _unfinished(recalled.continued, item_of) if recalled.continued is not None else []
+    restored = _due(recalled.continued, item_of) if recalled.continued is not None else []
     done: dict[str, int] = {}
     position = 0
     for echo in recalled.echoes:
@@ -56,13 +56,30 @@ def previous_id(asked_for: str | None, recalled: Recalled) -> str | None:
     return record.upstream or record.after
 
 
-def _unfinished(record: ResponseRecord, item_of: ItemOf) -> list[HistoryItem]:
-    """A response that upstream does not keep, and what was asked for it: said again in its place."""
+def _due(record: ResponseRecord, item_of: ItemOf) -> list[HistoryItem]:
+    """What upstream lacks of a response that is continued by its id.
+
+    Of one that it keeps, the results of hidden calls, for which the client had to do its own first. One that
+    it does not keep, and what was asked for it, is said again in its place.
+    """
     if record.upstream is not None:
-        return []
+        return [item_of(block.value, block.role) for block in _waiting_results(record.produced)]
     items = [item_of(block.value, block.role) for block in record.asked]
     append_to_user(items, [item_of(block, "user") for block in record.tail])
     return [*items, *(item_of(block.value, block.role) for block in record.produced)]
+
+
+def _waiting_results(produced: Sequence[ShadowBlock]) -> Sequence[ShadowBlock]:
+    """The results at the end, if they stand beside calls of the client."""
+    end = len(produced)
+    while end and produced[end - 1].kind == "tool_result":
+        end -= 1
+    for block in reversed(produced[:end]):
+        if block.role == "user":
+            break
+        if block.kind == "tool_call" and block.given is not None:
+            return produced[end:]
+    return ()
 
 
 def append_to_user(items: list[HistoryItem], blocks: Sequence[HistoryItem]) -> None:
@@ -85,8 +102,9 @@ def _rebuild(
     echoed, added = _pair(run, record)
     blocks = record.produced
     last = max((i for i, block in enumerate(blocks) if block.given in echoed), default=start - 1)
-    # A hidden user turn right behind the last echoed block still belongs to what the model was told.
-    while last + 1 < len(blocks) and blocks[last + 1].given is None and blocks[last + 1].role == "user":
+    # A hidden user turn right behind the last echoed block still belongs to what the model was told, and
+    # so do hidden calls, whose results stand there.
+    while last + 1 < len(blocks) and _goes_along(blocks[last + 1]):
         last += 1
     rebuilt = list(added.get(-1, ()))
     message = run[0].message
@@ -103,6 +121,10 @@ def _rebuild(
         if position >= 0:
             rebuilt.extend(added[position])
     return [item if item.role == "user" else _in_message(item, message) for item in rebuilt], last + 1
+
+
+def _goes_along(block: ShadowBlock) -> bool:
+    return block.given is None and (block.role == "user" or block.kind == "tool_call")
 
 
 def _in_message(item: HistoryItem, message: int | None) -> HistoryItem:

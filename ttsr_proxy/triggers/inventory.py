@@ -13,16 +13,18 @@ from ttsr_proxy.rules.display import display_path
 from ttsr_proxy.rules.model import Rule
 from ttsr_proxy.rules.providers import RuleDirectories
 from ttsr_proxy.rules.watch import RuleSource
+from ttsr_proxy.triggers.rulebook import Rulebook
 from ttsr_proxy.triggers.ruleset import RuleSet
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectRules:
-    """Every rule with its state, and those that watch the stream, compiled."""
+    """Every rule with its state, those that watch the stream, compiled, and those for prompts."""
 
     project: ProjectSettings
     inventory: Inventory
     ruleset: RuleSet
+    rulebook: Rulebook
 
     def shown_path(self, rule: Rule) -> str:
         """The rule's file as people know it: relative to the project or to home, never absolute."""
@@ -94,7 +96,7 @@ def _compile(project: ProjectSettings, discovery: Discovery) -> ProjectRules:
         builtin_rules=ttsr.builtin_rules,
         register=register,
     )
-    return ProjectRules(project, inventory, ruleset)
+    return ProjectRules(project, inventory, ruleset, Rulebook(inventory))
 
 
 def effective(rule: Rule, ttsr: TtsrSettings) -> JsonObject:

@@ -192,11 +192,7 @@ class RuleSet:
         name = (agent or MAIN_AGENT).strip()
         chosen = self._by_agent.get(name)
         if chosen is None:
-            chosen = self.select(
-                lambda rule: (
-                    rule.agents is None or any(compile_glob(glob).matches(name) for glob in rule.agents)
-                )
-            )
+            chosen = self.select(lambda rule: is_for_agent(rule, name))
             _store(self._by_agent, name, chosen)
         return chosen
 
@@ -216,6 +212,12 @@ class RuleSet:
             plan = Plan(rules, context, interrupting)
             _store(self._plans, key, plan)
         return plan
+
+
+def is_for_agent(rule: Rule, agent: str | None) -> bool:
+    """Whether one of the rule's `agents` globs matches the agent's name, or it has none."""
+    name = (agent or MAIN_AGENT).strip()
+    return rule.agents is None or any(compile_glob(glob).matches(name) for glob in rule.agents)
 
 
 def _store(cache: dict[_K, _V], key: _K, value: _V) -> None:

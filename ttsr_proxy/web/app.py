@@ -11,7 +11,7 @@ from aiohttp import web
 from ttsr_proxy.config import Settings
 from ttsr_proxy.toolcalls.families import FamilyTable
 from ttsr_proxy.triggers.inventory import ProjectCatalog
-from ttsr_proxy.web import library_api, library_mcp, log_api, metrics, metrics_api, proxy
+from ttsr_proxy.web import library_api, library_mcp, log_api, metrics, metrics_api, proxy, rules_api
 from ttsr_proxy.web.ast_worker import AstWorker
 from ttsr_proxy.web.dashboard import handlers as dashboard
 from ttsr_proxy.web.guard import own_endpoints_only_for, private_endpoints_only_with
@@ -34,6 +34,7 @@ ENDPOINTS = (
     ("GET", "/ttsr/api/interrupts", "the interrupt log, as pages or as a live feed"),
     ("GET", "/ttsr/api/interrupts/{id}", "one record of the interrupt log"),
     *dashboard.ENDPOINTS,
+    *rules_api.ENDPOINTS,
     *library_api.ENDPOINTS,
     library_mcp.ENDPOINT,
     metrics_api.ENDPOINT,
@@ -102,6 +103,9 @@ def create_app(settings: Settings) -> web.Application:
     app.router.add_get("/ttsr/api/interrupts", log_api.interrupts)
     app.router.add_get("/ttsr/api/interrupts/{id}", log_api.interrupt)
     dashboard.add_routes(app.router)
+    for prefix in ("", "/p/{project}"):
+        app.router.add_get(f"{prefix}/ttsr/api/rules", rules_api.rules)
+        app.router.add_get(f"{prefix}/ttsr/api/rules/{{name}}", rules_api.rule)
     library.api.add_routes(app.router)
     library.mcp.add_routes(app.router)
     app.router.add_get("/metrics", metrics_api.show)
@@ -116,7 +120,7 @@ def _is_own_endpoint(request: web.Request) -> bool:
 
 def _is_private(request: web.Request) -> bool:
     """The log, the rules and the metrics; health is anybody's, the library knows its users itself."""
-    return _is_own_endpoint(request) and request.path.startswith(("/ttsr", "/metrics"))
+    return _is_own_endpoint(request) and request.path.startswith(("/ttsr", "/p/", "/metrics"))
 
 
 def _families(rows: tuple[object, ...]) -> FamilyTable:

@@ -15,6 +15,7 @@ from aiohttp import web
 from ttsr_proxy.config import TtsrSettings, join_upstream
 from ttsr_proxy.interception.draft import Draft
 from ttsr_proxy.interception.exchange import Exchange
+from ttsr_proxy.interception.rulebook import RequestRulebook, request_rulebook
 from ttsr_proxy.interception.setup import Requester, Setup
 from ttsr_proxy.jsontext import canonical, raw_fields
 from ttsr_proxy.protocols.anthropic import ANTHROPIC
@@ -201,7 +202,10 @@ async def _prepare(
     )
     bypassed = _bypassed(parts, headers, ttsr)
     ruleset = rules.ruleset.select(lambda rule: False) if bypassed else rules.ruleset.for_agent(who.agent)
-    unwatched = None if ruleset.rules else _why_unwatched(ttsr, bypassed)
+    book = RequestRulebook()
+    if tenant is not None and not bypassed:
+        book = request_rulebook(rules.rulebook, project.settings.rulebook, who, api, recalled)
+    unwatched = None if ruleset.rules or book else _why_unwatched(ttsr, bypassed)
     if unwatched is not None and not recalled.hidden:
         raise _NotInspected(unwatched)
     parts.ast.warm_for(ruleset)
@@ -219,6 +223,8 @@ async def _prepare(
         new_id=new_id,
         rule_path=rules.shown_path,
         wall_offset=time.time() - time.monotonic(),
+        prompt=book.prompt,
+        readable=book.readable,
     )
     url = _upstream_url(parts, route, headers)
     upstream_headers = to_upstream(request.raw_headers, decoded=raw is not sent)
@@ -307,6 +313,11 @@ async def _counted(
     recalled = await parts.stores.recall(
         tenant, api.items, protocol.chain_text, prefill=api.prefill, previous=api.previous
     )
+    who = identify(headers, api.body)
+    book = RequestRulebook()
+    if tenant is not None:
+        rules = await _current_rules(parts, route.project)
+        book = request_rulebook(rules.rulebook, route.project.settings.rulebook, who, api, recalled)
     history = restore(api.items, recalled, protocol.item_of_block, protocol.keep_marks)
     draft = Draft(
         protocol,
@@ -315,6 +326,7 @@ async def _counted(
         (),
         without_thinking=recalled.without_thinking,
         previous=previous_id(api.previous, recalled),
+        prompt=recalled.prompt or book.prompt,
     )
     body = draft.body(raw)
     return None if body is raw else body

@@ -93,7 +93,8 @@ class Stores:
                 )
             except StoreError as error:
                 self._failed("recall", error)
-        return Recalled(place=find_echoes(items, chain_text, prefill=prefill, previous=previous).place)
+        split = find_echoes(items, chain_text, prefill=prefill, previous=previous)
+        return Recalled(split.runs, split.place, continues=previous is not None)
 
     async def upstream_id(self, tenant: str | None, response_id: str) -> str | None:
         """The id by which upstream knows the response that the client knows by this one; None if unknown."""

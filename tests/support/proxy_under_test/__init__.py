@@ -36,11 +36,22 @@ class Workspace:
     def rule(
         self, name: str, condition: str, *, body: str = "Use the allowed word instead.", **front: Any
     ) -> Path:
-        """Write a rule file; `front` are further frontmatter keys."""
-        lines = [f"{key}: {json.dumps(value)}" for key, value in {"condition": condition, **front}.items()]
+        """Write the file of a stream rule; `front` are further frontmatter keys."""
+        return self.rule_file(name, body, condition=condition, **front)
+
+    def rule_file(self, name: str, body: str, **front: Any) -> Path:
+        """Write a rule file with these frontmatter keys."""
+        lines = [f"{key}: {json.dumps(value)}" for key, value in front.items()]
         path = self.rules / f"{name}.md"
         path.write_text("---\n" + "\n".join(lines) + f"\n---\n{body}\n", encoding="utf-8")
         return path
+
+    def rulebook(self) -> None:
+        """Write a rule of each bucket, and one of none."""
+        self.rule_file("brief", "Be brief.", alwaysApply=True)
+        self.rule_file("db", "Never drop a column.", description="How we write migrations.", globs="*.sql")
+        self.rule_file("nothing", "Nobody can read this.", globs="*.py")
+        self.rule("no-bad-word", "BADWORD", scope=["text", "tool"], repeatMode="always")
 
     def forget_state(self) -> None:
         """Delete the state file, as a lost disk would."""

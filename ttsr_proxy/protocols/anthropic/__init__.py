@@ -20,6 +20,7 @@ class AnthropicMessages:
 
     reader = staticmethod(response.AnthropicReader)
     read_message = staticmethod(response.read_message)
+    without_hidden = staticmethod(response.without_hidden)
     initial_text = staticmethod(response.initial_text)
     usage_changes = staticmethod(usage.usage_changes)
 
@@ -42,7 +43,7 @@ class AnthropicMessages:
     is_binding_error = staticmethod(errors.is_binding_error)
     error_status = staticmethod(errors.error_status)
 
-    def writer(self, request: ApiRequest) -> ResponseWriter:
+    def writer(self, request: ApiRequest, prompt: str) -> ResponseWriter:
         """A writer; nothing of the request shapes the stream."""
         return writer.AnthropicWriter()
 

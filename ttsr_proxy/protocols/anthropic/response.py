@@ -6,7 +6,7 @@ for no open block, a second start of an open block) is `Other`, so that it passe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 
 from ttsr_proxy.jsontext import JsonObject, JsonValue, decode_object, encode
@@ -24,6 +24,7 @@ from ttsr_proxy.protocols.events import (
     StreamFailed,
     Usage,
 )
+from ttsr_proxy.protocols.request import ApiRequest
 from ttsr_proxy.protocols.sse import SseDecoder, SseEvent
 
 _KINDS: dict[str, BlockKind] = {"text": "text", "thinking": "thinking", "tool_use": "tool"}
@@ -256,3 +257,15 @@ def _usage(usage: JsonValue) -> Usage:
 
 def _count(value: JsonValue) -> int | None:
     return value if type(value) is int else None
+
+
+def without_hidden(body: bytes, request: ApiRequest, *, call_ids: Collection[str], prompt: str) -> bytes:
+    """A complete answer without these calls. It does not repeat the prompt."""
+    if not call_ids:
+        return body
+    message = decode_object(body) or {}
+    content = message.get("content")
+    kept = (
+        [block for block in content if block.get("id") not in call_ids] if isinstance(content, list) else []
+    )
+    return encode({**message, "content": kept})

@@ -43,6 +43,10 @@ class AnthropicWriter:
         self._spliced = True
         return b""
 
+    def leave_out(self) -> bytes:
+        """Nothing: events name their blocks by indexes alone."""
+        return b""
+
     def reindex(self, event: BlockStarted | BlockDelta | BlockEnded, index: int) -> bytes:
         """The event at `index`; its original bytes if that is its own index."""
         if event.index == index:

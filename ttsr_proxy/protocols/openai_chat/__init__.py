@@ -5,7 +5,8 @@ from __future__ import annotations
 from ttsr_proxy.protocols.history import unchanged
 from ttsr_proxy.protocols.openai import errors
 from ttsr_proxy.protocols.openai_chat import history, request, response, usage, writer
-from ttsr_proxy.protocols.protocol import StopReasons, WireProtocol
+from ttsr_proxy.protocols.protocol import ResponseWriter, StopReasons, WireProtocol
+from ttsr_proxy.protocols.request import ApiRequest
 
 
 class OpenAIChat:
@@ -19,8 +20,8 @@ class OpenAIChat:
     keeps_responses = False
 
     reader = staticmethod(response.ChatReader)
-    writer = staticmethod(writer.ChatWriter)
     read_message = staticmethod(response.read_message)
+    without_hidden = staticmethod(response.without_hidden)
     initial_text = staticmethod(response.initial_text)
     usage_changes = staticmethod(usage.usage_changes)
 
@@ -42,6 +43,10 @@ class OpenAIChat:
     read_error = staticmethod(errors.read_error)
     is_binding_error = staticmethod(errors.is_binding_error)
     error_status = staticmethod(errors.error_status)
+
+    def writer(self, request: ApiRequest, prompt: str) -> ResponseWriter:
+        """A writer; no answer repeats the prompt."""
+        return writer.ChatWriter(request)
 
 
 OPENAI_CHAT: WireProtocol = OpenAIChat()

@@ -7,11 +7,11 @@ usage of chunks in between, filter results, comments) is `Other`, so that it pas
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from ttsr_proxy.jsontext import JsonObject, JsonValue, decode_object
+from ttsr_proxy.jsontext import JsonObject, JsonValue, decode_object, encode
 from ttsr_proxy.protocols.events import (
     BlockEnded,
     BlockStarted,
@@ -32,6 +32,7 @@ from ttsr_proxy.protocols.openai_chat.parts import (
     ChunkStarted,
 )
 from ttsr_proxy.protocols.openai_chat.prose import FIELDS, Piece, pieces, text_part
+from ttsr_proxy.protocols.request import ApiRequest
 from ttsr_proxy.protocols.sse import SseDecoder, SseEvent
 
 DONE = "[DONE]"
@@ -301,3 +302,18 @@ def _usage(payload: JsonObject) -> Usage:
 
 def _count(value: JsonValue) -> int | None:
     return value if type(value) is int else None
+
+
+def without_hidden(body: bytes, request: ApiRequest, *, call_ids: Collection[str], prompt: str) -> bytes:
+    """A complete answer without these calls. It does not repeat the prompt."""
+    if not call_ids:
+        return body
+    answer = decode_object(body) or {}
+    choices = []
+    for choice in _objects(answer.get("choices")):
+        message = choice.get("message")
+        if isinstance(message, dict) and isinstance(message.get("tool_calls"), list):
+            calls = [call for call in _objects(message["tool_calls"]) if call.get("id") not in call_ids]
+            choice = {**choice, "message": {**message, "tool_calls": calls}}
+        choices.append(choice)
+    return encode({**answer, "choices": choices})

@@ -81,12 +81,18 @@ class ChatWriter:
 
     def break_off(self) -> bytes:
         """What was let out of the last chunk. The next attempt continues the response."""
-        if not self._spoken and all("role" in part.delta for part in self._pending):
+        if not self._spoken and self._only_role():
             self._pending.clear()
+            self._spliced = False
             return b""
         self._spliced = True
         self._to_set_off = set(self._written)
         return self._flush()
+
+    def leave_out(self) -> bytes:
+        """What was let out of a chunk that has the block too, in a chunk of its own. Calls are counted on."""
+        self._spliced = True
+        return self._flush() if self._spoken or not self._only_role() else b""
 
     def reindex(self, event: BlockStarted | BlockDelta | BlockEnded, index: int) -> bytes:
         """The event's part of its chunk. Only tool calls have an index; the end of a block is not said."""
@@ -207,7 +213,11 @@ class ChatWriter:
         calls = delta.get("tool_calls")
         if isinstance(calls, list) and index in self._tools:
             delta = {**delta, "tool_calls": [{**call, "index": self._tools[index]} for call in calls]}
-        return self._rewritten(part, delta)
+        return self._flush() + self._rewritten(part, delta)
+
+    def _only_role(self) -> bool:
+        """Nothing but the beginning of the answer waits for the rest of its chunk."""
+        return all("role" in part.delta for part in self._pending)
 
     def _as_it_came(self, part: Part) -> bytes:
         if not part.last:

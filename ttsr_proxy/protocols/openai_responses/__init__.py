@@ -29,6 +29,7 @@ class OpenAIResponses:
     reader = staticmethod(response.ResponsesReader)
     writer = staticmethod(writer.ResponsesWriter)
     read_message = staticmethod(response.read_message)
+    without_hidden = staticmethod(response.without_hidden)
     initial_text = staticmethod(response.initial_text)
     usage_changes = staticmethod(usage.usage_changes)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ttsr_proxy.jsontext import JsonObject, JsonValue, decode_object, encode
 from ttsr_proxy.protocols.history import HistoryItem
 from ttsr_proxy.protocols.openai_responses.history import item_of_block, role_of, written
+from ttsr_proxy.protocols.openai_responses.instructions import with_suffix
 from ttsr_proxy.protocols.openai_responses.items import item_type, text_of
 from ttsr_proxy.protocols.request import ApiRequest
 
@@ -62,8 +63,7 @@ def write_request(
     body = dict(request.body)
     body["input"] = written(items)
     if system_suffix:
-        own = body.get("instructions")
-        body["instructions"] = f"{own}\n\n{system_suffix}" if isinstance(own, str) and own else system_suffix
+        body["instructions"] = with_suffix(body.get("instructions"), system_suffix)
     if max_tokens is not None:
         body["max_output_tokens"] = max(max_tokens, _LEAST_TOKENS)
     if request.previous is not None:

@@ -7,10 +7,10 @@ word. So text may come with such an event, or with none of its own (`raw` empty)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-from ttsr_proxy.jsontext import JsonObject, JsonValue, decode_object
+from ttsr_proxy.jsontext import JsonObject, JsonValue, decode_object, encode
 from ttsr_proxy.protocols.events import (
     BlockDelta,
     BlockEnded,
@@ -25,6 +25,7 @@ from ttsr_proxy.protocols.events import (
     StreamFailed,
     Usage,
 )
+from ttsr_proxy.protocols.openai_responses.instructions import as_asked
 from ttsr_proxy.protocols.openai_responses.items import (
     SEPARATOR,
     Slot,
@@ -37,6 +38,7 @@ from ttsr_proxy.protocols.openai_responses.items import (
     texts,
     without_texts,
 )
+from ttsr_proxy.protocols.request import ApiRequest
 from ttsr_proxy.protocols.sse import SseDecoder, SseEvent
 
 _CHANNELS: dict[BlockKind, Channel] = {"text": "text", "thinking": "thinking", "tool": "arguments"}
@@ -326,3 +328,13 @@ def _object(value: JsonValue) -> JsonObject:
 
 def _list(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) else []
+
+
+def without_hidden(body: bytes, request: ApiRequest, *, call_ids: Collection[str], prompt: str) -> bytes:
+    """A complete answer without these calls, and with the client's own instructions."""
+    response = decode_object(body) or {}
+    asked = as_asked(response, request, prompt)
+    if not call_ids and asked is response:
+        return body
+    kept = [item for item in _list(response.get("output")) if _object(item).get("call_id") not in call_ids]
+    return encode({**asked, "output": kept})

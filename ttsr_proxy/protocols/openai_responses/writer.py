@@ -27,6 +27,7 @@ from ttsr_proxy.protocols.events import (
     ResponseEnding,
     ResponseStarted,
 )
+from ttsr_proxy.protocols.openai_responses.instructions import as_asked
 from ttsr_proxy.protocols.openai_responses.items import (
     SEPARATOR,
     assembled,
@@ -72,7 +73,9 @@ class _Item:
 class ResponsesWriter:
     """Writes one client response."""
 
-    def __init__(self, request: ApiRequest) -> None:
+    def __init__(self, request: ApiRequest, prompt: str = "") -> None:
+        self._request = request
+        self._prompt = prompt
         self._response: JsonObject = {}
         """The response as its opening event described it."""
         self._sequence = -1
@@ -85,8 +88,10 @@ class ResponsesWriter:
     def start(self, event: ResponseStarted) -> bytes:
         """The first attempt's opening event, as it came."""
         response = _open_event(event.raw)[1].get("response")
-        self._response = response if isinstance(response, dict) else {}
-        return self._forward(event.raw)
+        if not isinstance(response, dict):
+            return self._forward(event.raw)
+        self._response = self._as_asked(response)
+        return self._forward(event.raw, None if self._response is response else {"response": self._response})
 
     def reindex(self, event: BlockStarted | BlockDelta | BlockEnded, index: int) -> bytes:
         """The event at `index`; its original bytes if nothing has to change."""
@@ -129,6 +134,11 @@ class ResponsesWriter:
         self._spliced = True
         return b""
 
+    def leave_out(self) -> bytes:
+        """Nothing: the events of an item are its own, and sequence numbers are counted on without them."""
+        self._spliced = True
+        return b""
+
     def stop_block(self, index: int) -> bytes:
         """The end of a message that was cut; nothing for any other item."""
         self._spliced = True
@@ -167,6 +177,7 @@ class ResponsesWriter:
         response = payload.get("response")
         if not isinstance(response, dict) or not self._is_changed(response):
             return self._forward(event.raw)
+        response = self._as_asked(response)
         usage = response.get("usage")
         changed: JsonObject = {**response, "output": self._output()}
         changed.update({key: self._response[key] for key in ("id", "created_at") if key in self._response})
@@ -186,9 +197,12 @@ class ResponsesWriter:
         if b"response." in event.raw:
             name, payload = _open_event(event.raw)
             response = payload.get("response")
-            if name in _LIFECYCLE and isinstance(response, dict) and self._is_foreign(response):
-                self._spliced = True
-                return b""
+            if name in _LIFECYCLE and isinstance(response, dict):
+                if self._is_foreign(response):
+                    self._spliced = True
+                    return b""
+                asked = self._as_asked(response)
+                return self._forward(event.raw, None if asked is response else {"response": asked})
         return self._forward(event.raw)
 
     def finish(self, stop_reason: str, usage: Mapping[str, int]) -> bytes:
@@ -288,7 +302,11 @@ class ResponsesWriter:
         return [item.value if item.final is None else item.final for _, item in sorted(self._items.items())]
 
     def _is_changed(self, response: JsonObject) -> bool:
-        return self._spliced or bool(self._usage_changes) or self._is_foreign(response)
+        changed = self._spliced or bool(self._usage_changes) or self._is_foreign(response)
+        return changed or self._as_asked(response) is not response
+
+    def _as_asked(self, response: JsonObject) -> JsonObject:
+        return as_asked(response, self._request, self._prompt)
 
     def _is_foreign(self, response: JsonObject) -> bool:
         return response.get("id") != self._response.get("id")

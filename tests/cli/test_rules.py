@@ -327,3 +327,19 @@ def test_a_wrong_configuration_is_told_without_a_traceback(run: Run, project: Pa
     result = run("list")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith(f"ttsr-proxy: {project}/ttsr-proxy.yaml: prot: unknown key")
+
+
+@pytest.mark.parametrize(
+    ("observed", "variable"), [("observe: true\n", "false"), ("", "true")], ids=["by its rule", "by settings"]
+)
+@pytest.mark.parametrize(("mode", "effect"), [("always", "would interrupt"), ("never", "would remind")])
+def test_a_rule_that_only_observes_says_what_it_would_do(
+    run: Run, project: Path, observed: str, variable: str, mode: str, effect: str
+) -> None:
+    text = f"---\ncondition: FIXME\n{observed}interruptMode: {mode}\n---\nFix it.\n"
+    (project / ".omp/rules/fix.md").write_text(text)
+    arguments = ("test", "--rule", "fix", "--text", "FIXME")
+    result = run(*arguments, env={"TTSR_OBSERVE": variable})
+    assert f"({effect}; observed only)" in result.stdout
+    (rule,) = json.loads(run(*arguments, "--json", env={"TTSR_OBSERVE": variable}).stdout)["rules"]
+    assert (rule["fires"], rule["interrupts"], rule["effect"]) == (True, False, effect)

@@ -316,3 +316,16 @@ def test_sarif_has_the_properties_of_the_standard_and_no_others(run: Run, projec
     log = json.loads(run("--sarif").stdout)
     conforms(log, "log")
     assert len(log["runs"][0]["results"]) == 4
+
+
+def test_a_rule_that_only_observes_is_told_as_such_and_is_no_interrupt(run: Run, project: Path) -> None:
+    file = project / ".omp/rules/no-eval.md"
+    file.write_text(file.read_text().replace("---\n", "---\nobserve: true\n", 1))
+    arguments = ("--rule", "no-eval", "--fail-on", "interrupting")
+    result = run(*arguments)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[0].endswith(": no-eval: eval( (would interrupt; observed only)")
+    found = json.loads(run(*arguments, "--json").stdout)["matches"]
+    assert {(match["interrupts"], match["effect"]) for match in found} == {(False, "would interrupt")}
+    (sarif,) = json.loads(run(*arguments, "--sarif").stdout)["runs"]
+    assert {result["level"] for result in sarif["results"]} == {"note"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from ttsr_proxy.config import ProjectSettings, TtsrSettings
 from ttsr_proxy.jsontext import JsonObject
@@ -13,8 +14,12 @@ from ttsr_proxy.rules.display import display_path
 from ttsr_proxy.rules.model import Rule
 from ttsr_proxy.rules.providers import RuleDirectories
 from ttsr_proxy.rules.watch import RuleSource
+from ttsr_proxy.triggers.match import Source
 from ttsr_proxy.triggers.rulebook import Rulebook
 from ttsr_proxy.triggers.ruleset import RuleSet
+
+Effect: TypeAlias = Literal["interrupts", "reminds", "would interrupt", "would remind"]
+"""What comes of a match. What a rule `would` do is only logged: it is observed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,13 @@ class ProjectRules:
     def effective(self, entry: Entry) -> JsonObject:
         """What holds for a rule in this project; see the function of this name."""
         return effective(entry.rule, self.project.ttsr)
+
+    def effect(self, rule: Rule, source: Source) -> Effect:
+        """What a match of the rule in this source brings about, as long as its budget lasts."""
+        observed = self.project.ttsr.observe or rule.observe
+        if self.ruleset.interrupts(rule, source):
+            return "would interrupt" if observed else "interrupts"
+        return "would remind" if observed else "reminds"
 
     def warnings(self, entry: Entry) -> Sequence[str]:
         """What compiling the rule had to say."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from yarl import URL
@@ -12,6 +11,7 @@ from yarl import URL
 from ttsr_proxy.cli.doctor.finding import Finding, fail, ok
 from ttsr_proxy.config import Settings
 from ttsr_proxy.web.guard import is_loopback
+from ttsr_proxy.web.proxies import ForwardProxies
 
 _SECONDS = 10.0
 
@@ -39,20 +39,21 @@ async def _ask(url: str, what: str, settings: Settings) -> Finding:
     target = URL(url, encoded=True)
     if settings.port and target.port == settings.port and is_loopback(target.host or ""):
         return fail(f"{what} is the proxy's own address: requests would go round in circles", _OTHER_URL)
-    # Not `trust_env`: it sends what ~/.netrc has for the host. The environment's HTTP proxies are asked for.
-    through = None if proxy_bypass(target.host or "") else getproxies().get(target.scheme)
+    through = ForwardProxies().of(target)
     timeout = aiohttp.ClientTimeout(total=_SECONDS)
     try:
         async with (
             aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as session,
-            session.get(target, allow_redirects=False, proxy=through) as answer,
+            session.get(
+                target, allow_redirects=False, proxy=through.url, proxy_headers=through.headers
+            ) as answer,
         ):
             return ok(f"{what} answers (HTTP {answer.status})")
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        return _failed(what, error, through)
+        return _failed(what, error, through=through.url is not None)
 
 
-def _failed(what: str, error: Exception, through: str | None) -> Finding:
+def _failed(what: str, error: Exception, *, through: bool) -> Finding:
     by = " through the HTTP proxy of the environment" if through else ""
     match error:
         case aiohttp.ClientConnectorCertificateError():

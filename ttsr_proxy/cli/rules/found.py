@@ -15,7 +15,7 @@ from ttsr_proxy.library.errors import LibraryError
 from ttsr_proxy.library.storage.libraries import Libraries
 from ttsr_proxy.rules.model import Rule
 from ttsr_proxy.toolcalls.families import FamilyTable
-from ttsr_proxy.triggers.inventory import ProjectRules, project_rules
+from ttsr_proxy.triggers.inventory import Effect, ProjectRules, project_rules
 
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
 
@@ -35,6 +35,17 @@ def rules_of(
     except LibraryError as error:
         click.echo(f"ttsr-proxy: {error}", err=True)
     return project_rules(place, compiled)
+
+
+def shown_effect(effect: Effect | None) -> str:
+    """What comes of a match, in words."""
+    match effect:
+        case "reminds":
+            return "reminds only"
+        case "would interrupt" | "would remind":
+            return f"{effect}; observed only"
+        case _:
+            return effect or ""
 
 
 def check_names(found: ProjectRules, names: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import quote
@@ -11,14 +11,22 @@ from urllib.parse import quote
 from ttsr_proxy.cli.rules.judging import Finding
 from ttsr_proxy.jsontext import JsonObject
 from ttsr_proxy.rules.model import Rule
+from ttsr_proxy.triggers.inventory import Effect
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _ROOT = "PROJECTROOT"
 
+_LEVELS: Mapping[Effect, str] = {
+    "interrupts": "error",
+    "reminds": "warning",
+    "would interrupt": "note",
+    "would remind": "note",
+}
+
 
 def sarif_log(
     rules: Sequence[Rule],
-    interrupting: Collection[str],
+    effects: Mapping[str, Effect],
     results: Iterable[tuple[str, Finding]],
     notes: Iterable[tuple[str, str]],
     project: Path,
@@ -26,10 +34,11 @@ def sarif_log(
 ) -> JsonObject:
     """One run. Results and notes come with paths relative to the project, or absolute outside it.
 
-    A rule that interrupts is an error, one that reminds a warning; notes say which files were left out.
+    A rule that interrupts is an error, one that reminds a warning, one that only observes a note.
+    Notifications say which files were left out.
     """
     index = {rule.name: number for number, rule in enumerate(rules)}
-    levels = {rule.name: "error" if rule.name in interrupting else "warning" for rule in rules}
+    levels = {rule.name: _LEVELS[effects[rule.name]] for rule in rules}
     seen: dict[tuple[str, str, str], int] = {}
     reported: list[JsonObject] = []
     for path, finding in results:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from rich.text import Text
 from ttsr_proxy import jsontext
 from ttsr_proxy.cli.options import FailOn, fail_on_option, jobs_option, place_options, rule_source_options
 from ttsr_proxy.cli.progress import progress, tell_by_reason
-from ttsr_proxy.cli.rules.found import check_names, kind_of, rules_of
+from ttsr_proxy.cli.rules.found import check_names, kind_of, rules_of, shown_effect
 from ttsr_proxy.cli.rules.judging import Judged, Manner, judge_all
 from ttsr_proxy.cli.rules.sarif import sarif_log
 from ttsr_proxy.cli.rules.tree import Unread, files_of
@@ -23,7 +23,7 @@ from ttsr_proxy.cli.terminal import cell, console, counted, printable
 from ttsr_proxy.jsontext import JsonObject
 from ttsr_proxy.rules.model import Rule
 from ttsr_proxy.triggers.globs import path_names
-from ttsr_proxy.triggers.inventory import ProjectRules
+from ttsr_proxy.triggers.inventory import Effect, ProjectRules
 
 _MATCHED_CHARACTERS = 80
 _MEBIBYTE = 1_048_576
@@ -34,7 +34,8 @@ class Scan:
     """What a scan found so far."""
 
     project: Path
-    interrupting: frozenset[str]
+    effects: Mapping[str, Effect]
+    """What a match of each rule would bring about, by its name."""
     files: int = 0
     lines: int = 0
     found: list[Judged] = field(default_factory=list)
@@ -70,7 +71,7 @@ class Scan:
         rules = [finding.rule for judged in self.found for finding in judged.findings]
         return {
             "any": len(rules),
-            "interrupting": sum(rule in self.interrupting for rule in rules),
+            "interrupting": sum(self.effects[rule] == "interrupts" for rule in rules),
             "nothing": 0,
         }
 
@@ -120,7 +121,7 @@ def scan_files(
     chosen = [rule for rule in chosen if rule.name in reaching]
     scan = Scan(
         Path(os.path.abspath(rules.project.path)),
-        frozenset(rule.name for rule in chosen if rules.ruleset.interrupts(rule, "tool")),
+        {rule.name: rules.effect(rule, "tool") for rule in chosen},
     )
     files: list[Path] = []
     # Every rule file has in it what it forbids.
@@ -166,7 +167,8 @@ def _as_json(scan: Scan) -> JsonObject:
                 "endLine": finding.end_line,
                 "endColumn": finding.end_column,
                 "rule": finding.rule,
-                "interrupts": finding.rule in scan.interrupting,
+                "interrupts": scan.effects[finding.rule] == "interrupts",
+                "effect": scan.effects[finding.rule],
                 "trigger": finding.trigger,
                 "pattern": finding.pattern,
                 "start": finding.start,
@@ -186,19 +188,22 @@ def _as_json(scan: Scan) -> JsonObject:
 def _as_sarif(scan: Scan, rules: ProjectRules, chosen: Sequence[Rule]) -> JsonObject:
     results = [(scan.shown(judged.path), finding) for judged in scan.found for finding in judged.findings]
     notes = [*scan.skipped, *scan.not_inspected]
-    return sarif_log(chosen, scan.interrupting, results, notes, scan.project, rules.shown_path)
+    return sarif_log(chosen, scan.effects, results, notes, scan.project, rules.shown_path)
 
 
 def _print(scan: Scan) -> None:
     out = console()
     for judged in scan.found:
         for finding in judged.findings:
+            effect = scan.effects[finding.rule]
+            note = "" if effect in ("interrupts", "reminds") else f" ({shown_effect(effect)})"
             out.print(
                 Text.assemble(
                     cell(f"{scan.shown(judged.path)}:{finding.line}:{finding.column}: "),
-                    cell(finding.rule, "bold red" if finding.rule in scan.interrupting else "bold yellow"),
+                    cell(finding.rule, "bold red" if effect == "interrupts" else "bold yellow"),
                     ": ",
                     cell(finding.text, limit=_MATCHED_CHARACTERS),
+                    note,
                 ),
                 soft_wrap=True,
             )

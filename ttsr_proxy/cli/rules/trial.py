@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ttsr_proxy import jsontext
 from ttsr_proxy.cli.options import place_options, rule_source_options
-from ttsr_proxy.cli.rules.found import check_names, json_option, kind_of, rules_of
+from ttsr_proxy.cli.rules.found import check_names, json_option, kind_of, rules_of, shown_effect
 from ttsr_proxy.cli.rules.verdicts import Trial, Verdict, place, surroundings, to_dict, try_rules
 from ttsr_proxy.cli.terminal import cell, console, printable
 from ttsr_proxy.triggers.inventory import ProjectRules
@@ -119,9 +119,14 @@ def _told(verdict: Verdict, text: str) -> list[Text]:
     if not verdict.fires:
         return [Text.assemble(("-     ", "dim"), (name, "bold"), ": ", cell(verdict.reason or ""))]
     first, *others = verdict.matches
-    effect = "interrupts" if verdict.interrupts else "reminds only"
     lines = [
-        Text.assemble(("FIRES ", "red bold"), (name, "bold"), ": ", _hit(first, text), f" ({effect})"),
+        Text.assemble(
+            ("FIRES ", "red bold"),
+            (name, "bold"),
+            ": ",
+            _hit(first, text),
+            f" ({shown_effect(verdict.effect)})",
+        ),
         *(Text.assemble("        also ", _hit(match, text)) for match in others[: _SHOWN_MATCHES - 1]),
     ]
     if len(others) >= _SHOWN_MATCHES:

@@ -11,7 +11,7 @@ from ttsr_proxy.rules.buckets import Entry
 from ttsr_proxy.triggers.ast import language_of, usable
 from ttsr_proxy.triggers.compiled import CompiledRule, compile_rule
 from ttsr_proxy.triggers.globs import path_names
-from ttsr_proxy.triggers.inventory import ProjectRules
+from ttsr_proxy.triggers.inventory import Effect, ProjectRules
 from ttsr_proxy.triggers.match import Match, StreamContext
 from ttsr_proxy.triggers.occurrences import occurrences
 
@@ -39,7 +39,8 @@ class Verdict:
     entry: Entry
     matches: tuple[Match, ...]
     reason: str | None
-    interrupts: bool
+    effect: Effect | None = None
+    """What a rule that fires brings about."""
 
     @property
     def fires(self) -> bool:
@@ -86,7 +87,8 @@ def to_dict(verdict: Verdict, text: str) -> JsonObject:
         "name": verdict.entry.rule.name,
         "path": verdict.entry.rule.path,
         "fires": verdict.fires,
-        "interrupts": verdict.interrupts,
+        "interrupts": verdict.effect == "interrupts",
+        "effect": verdict.effect,
         "match": matches[0] if matches else None,
         "matches": matches,
         "reason": verdict.reason,
@@ -114,21 +116,21 @@ def _verdict(
 ) -> Verdict:
     rule = entry.rule
     if entry.bucket != "ttsr":
-        return Verdict(entry, (), _not_watching(entry), False)
+        return Verdict(entry, (), _not_watching(entry))
     if rule.name not in for_agent:
         agents = ", ".join(rule.agents or ())
         reason = f"agents: it is for {agents}, not for {trial.agent or 'main'}"
-        return Verdict(entry, matches, reason, False)
+        return Verdict(entry, matches, reason)
     if not matches:
-        return Verdict(entry, (), _why_not(rules, entry, trial.context), False)
+        return Verdict(entry, (), _why_not(rules, entry, trial.context))
     since = (trial.fired or {}).get(rule.name)
     if not may_fire(rule, since, rules.project.ttsr):
         holds = rules.effective(entry)
         mode = holds["repeatMode"]
         gap = f" with repeatGap {holds['repeatGap']}" if mode == "after-gap" else ""
         ago = "in the last answer" if since == 1 else f"{since} answers ago"
-        return Verdict(entry, matches, f"repeat: it matches, but fired {ago} (repeatMode {mode}{gap})", False)
-    return Verdict(entry, matches, None, rules.ruleset.interrupts(rule, trial.context.source))
+        return Verdict(entry, matches, f"repeat: it matches, but fired {ago} (repeatMode {mode}{gap})")
+    return Verdict(entry, matches, None, rules.effect(rule, trial.context.source))
 
 
 def _not_watching(entry: Entry) -> str:

@@ -75,7 +75,7 @@ audit: $(READY)
 
 lock: $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[audit]'
-	$(BIN)/uv $(LOCK) pyproject.toml -o container/requirements.txt
+	$(BIN)/uv $(LOCK) --extra redis pyproject.toml -o container/requirements.txt
 	$(BIN)/uv $(LOCK) container/build.in -o container/build.txt
 
 clean:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
+from collections.abc import Iterator
 
 import hypothesis
 import pytest
@@ -21,6 +22,23 @@ PROGRAMS = {
 hypothesis.settings.register_profile("dev", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("dev")
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[str]:
+    """The URL of a Redis server of this run."""
+    from redis_server import running_redis
+
+    with running_redis() as server:
+        yield server.url
+
+
+@pytest.fixture
+def redis_url(redis_server: str) -> str:
+    """The same, emptied."""
+    from redis_server import emptied
+
+    return emptied(redis_server)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -12,7 +12,9 @@ from planning_model import new_rule, plan, scripted_model
 
 from ttsr_proxy.cli import main
 from ttsr_proxy.interrupts.record import InterruptRecord
+from ttsr_proxy.interrupts.redis import RedisInterruptStore
 from ttsr_proxy.interrupts.sqlite import SqliteInterruptStore
+from ttsr_proxy.redis import RedisUrl
 from ttsr_proxy.rules.model import Rule
 from ttsr_proxy.triggers.compiled import compile_rule
 
@@ -54,6 +56,24 @@ def test_a_log_entry_becomes_a_rule_that_finds_it(place: Path) -> None:
     assert rule.scope == ("tool:edit(*.py)", "tool:write(*.py)")
     assert rule.content == "Use subprocess.run instead."
     compile_rule(rule)
+
+
+@pytest.mark.redis
+def test_a_log_entry_on_redis_becomes_a_rule(
+    redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    async def fill() -> None:
+        store = RedisInterruptStore(RedisUrl(redis_url))
+        await store.add([RECORD])
+        await store.close()
+
+    asyncio.run(fill())
+    environ = {"TTSR_STATE": redis_url, "TTSR_LIBRARY_ROOT": str(tmp_path / "library")}
+    arguments = ["rules", "draft", "Use subprocess.run instead.", "--from-log", "r0"]
+    done = CliRunner(env=environ).invoke(main, arguments)
+    assert "it matches the recorded output" in done.stderr
 
 
 def test_a_complaint_with_something_literal_becomes_a_rule(place: Path) -> None:

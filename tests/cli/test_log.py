@@ -19,7 +19,9 @@ from many_interrupts import many_interrupts
 from ttsr_proxy.cli import main
 from ttsr_proxy.interrupts import as_csv
 from ttsr_proxy.interrupts.record import InterruptRecord
+from ttsr_proxy.interrupts.redis import RedisInterruptStore
 from ttsr_proxy.interrupts.sqlite import SqliteInterruptStore
+from ttsr_proxy.redis import RedisUrl
 
 RECORD = InterruptRecord(
     id="r0",
@@ -220,3 +222,45 @@ async def test_follow_prints_what_is_there_and_then_what_arrives(file: Path) -> 
         await process.wait()
         await log.close()
     assert (first, arrived) == (["r0", "r1"], "r2")
+
+
+@pytest.mark.redis
+async def test_the_log_on_redis_is_shown_and_followed(
+    redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environ = {"TTSR_STATE": redis_url, "TTSR_LIBRARY_ROOT": str(tmp_path / "library")}
+    replica = RedisInterruptStore(RedisUrl(redis_url))
+    await replica.add([RECORD])
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "ttsr_proxy", "log", "--follow", "--json"),
+        cwd=tmp_path,
+        env={"PATH": "", "HOME": str(tmp_path), **environ},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    try:
+        first = json.loads(await process.stdout.readline())["id"]
+        await replica.add([replace(RECORD, id="r1", rule="no-any")])
+        assert (first, json.loads(await process.stdout.readline())["id"]) == ("r0", "r1")
+    finally:
+        process.terminate()
+        await process.wait()
+        await replica.close()
+    monkeypatch.chdir(tmp_path)
+    listed = await asyncio.to_thread(
+        CliRunner(env=environ).invoke, main, ["log", "--rule", "no-any", "--json"]
+    )
+    assert [item["id"] for item in json.loads(listed.stdout)["items"]] == ["r1"]
+    totals = await asyncio.to_thread(CliRunner(env=environ).invoke, main, ["log", "--totals", "--json"])
+    assert json.loads(totals.stdout)["count"] == 2
+
+
+def test_a_log_on_a_server_that_is_away_is_an_error_without_its_credentials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    environ = {"TTSR_STATE": "redis://me:s3cret@127.0.0.1:1/0", "TTSR_LIBRARY_ROOT": "library"}
+    result = CliRunner(env=environ).invoke(main, ["log"])
+    assert result.exit_code == 2
+    assert "redis://127.0.0.1:1/0 failed: it cannot be reached" in result.stderr
+    assert "s3cret" not in result.output

@@ -91,7 +91,8 @@ async def test_a_port_that_is_taken_is_told_without_a_traceback(start: Start) ->
     ("arguments", "part"),
     [
         (["--upstream", "ftp://x"], "--upstream: 'ftp://x'"),
-        (["--state", "redis://x"], "--state: 'redis://x'"),
+        (["--state", "redis://x"], "command line: state: on Redis"),
+        (["--state", "mysql://me:s3cret@x"], "--state: expected redis://HOST"),
         (["--rules", "nowhere"], "Directory 'nowhere' does not exist"),
         (["--config", "nowhere.yaml"], "File 'nowhere.yaml' does not exist"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from ttsr_proxy.config import (
     Upstreams,
     load_settings,
 )
+from ttsr_proxy.redis import RedisUrl
 
 
 class Place:
@@ -166,6 +168,49 @@ def test_state_follows_xdg_state_home_when_it_is_absolute(place: Place) -> None:
     assert place.load(env={"XDG_STATE_HOME": "s"}).state == place.home / ".local/state/ttsr-proxy/state.db"
 
 
+def test_state_may_be_on_redis_wherever_it_is_configured(place: Place) -> None:
+    url = "rediss://me:s3cret@cache.internal:6380/2"
+    library = "library: {root: rules-library}"
+    from_file = place.load(f"state: {url}\n{library}").state
+    assert from_file == place.load(library, env={"TTSR_STATE": url}).state == RedisUrl(url)
+    assert place.load(flags={"state": url}).state == RedisUrl(url)
+    assert "s3cret" not in f"{from_file} {place.load(flags={'state': url})!r}"
+
+
+def test_state_on_redis_needs_a_place_for_the_library(place: Place) -> None:
+    assert "environment: state: " in place.problems(env={"TTSR_STATE": "redis://cache"})
+    problem = place.problems("state: here.db", flags={"state": "redis://cache"})
+    assert problem.startswith("command line: state: on Redis ")
+    assert "name one with library.root" in problem
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "postgres://me:s3cret@db/1",
+        "redis://me:s3cret/x@db/1",
+        "redis://me:12s3cret@:6379",
+        "redis://me:1/s3cret@db",
+        "redis://me:1?s3cret@db",
+        "redis://me:1#s3cret@db",
+        "redis://db/s3cret",
+        "redis://[s3cret/",
+        ["redis://me:s3cret@db"],
+    ],
+)
+def test_a_wrong_state_url_is_an_error_that_names_the_key_and_not_the_credentials(
+    place: Place, wrong: object
+) -> None:
+    problem = place.problems(f"state: {json.dumps(wrong)}")
+    assert "state: " in problem
+    assert "s3cret" not in problem
+
+
+def test_a_token_that_is_too_short_is_not_shown(place: Place) -> None:
+    problem = place.problems("token: s3cret")
+    assert "token: its value is not allowed; expected a text of at least 16 characters" in problem
+
+
 def test_one_upstream_url_serves_every_family(place: Place) -> None:
     assert place.load("upstream: http://one/").upstreams == Upstreams("http://one", "http://one")
     assert place.load(env={"TTSR_UPSTREAM": "http://two"}).upstreams == Upstreams("http://two", "http://two")
@@ -240,7 +285,8 @@ def test_the_environment_goes_before_a_projects_part_of_the_file(place: Place) -
         ("upstream: ftp://x", ["upstream", "ftp://x", "https://"]),
         ("upstream: {antropic: https://x}", ["upstream.antropic", "did you mean anthropic?"]),
         ("rules: [nowhere]", ["rules", "there is no directory", "project/nowhere"]),
-        ("state: redis://x", ["state", "redis://x", "path of a file"]),
+        ("state: redis://x", ["state", "library.root"]),
+        ("state: mysql://x", ["state", "redis://HOST:PORT"]),
         ("projects: [a]", ["projects", "a name for each project"]),
         ("projects: {web: {}}", ["projects.web", "`path` is missing"]),
         ("projects: {web: {path: ., prot: 1}}", ["projects.web.prot", "Known keys here: path, rules"]),

@@ -9,22 +9,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from redis_server import everything_in
 
 from ttsr_proxy.interrupts.record import InterruptRecord
+from ttsr_proxy.interrupts.redis import RedisInterruptStore
 from ttsr_proxy.interrupts.sqlite import SqliteInterruptStore
 from ttsr_proxy.interrupts.store import InterruptFilter, InterruptStore, Tally
+from ttsr_proxy.redis import RedisUrl
 
 MakeRecord = Callable[..., InterruptRecord]
 MakeStore = Callable[[], InterruptStore]
+ReadAll = Callable[[], bytes]
 
 EVERYTHING = InterruptFilter()
 
 
-@pytest.fixture(params=["sqlite"])
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.redis)])
 def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> MakeStore:
     """Makes stores on one place, as so many processes would have them."""
-    makers = {"sqlite": lambda: SqliteInterruptStore(tmp_path / "state.db", poll_seconds=0.01)}
-    return makers[request.param]
+    if request.param == "redis":
+        url = RedisUrl(request.getfixturevalue("redis_url"))
+        return lambda: RedisInterruptStore(url, poll_seconds=0.01)
+    return lambda: SqliteInterruptStore(tmp_path / "state.db", poll_seconds=0.01)
 
 
 @pytest.fixture
@@ -34,8 +40,13 @@ async def store(make_store: MakeStore) -> AsyncIterator[InterruptStore]:
     await made.close()
 
 
-def everything_in(directory: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in directory.iterdir())
+@pytest.fixture
+def everything_stored(request: pytest.FixtureRequest, make_store: MakeStore, tmp_path: Path) -> ReadAll:
+    """Gives all that the place of the stores holds."""
+    if isinstance(make_store(), RedisInterruptStore):
+        url = request.getfixturevalue("redis_url")
+        return lambda: everything_in(url)
+    return lambda: b"".join(file.read_bytes() for file in tmp_path.iterdir())
 
 
 async def ids(store: InterruptStore, where: InterruptFilter = EVERYTHING, limit: int = 50) -> list[str]:
@@ -83,7 +94,7 @@ async def test_a_record_added_twice_is_kept_once(store: InterruptStore, make_rec
 
 
 async def test_nothing_is_stored_unmasked(
-    store: InterruptStore, make_record: MakeRecord, tmp_path: Path
+    store: InterruptStore, make_record: MakeRecord, everything_stored: ReadAll
 ) -> None:
     secret = "sk-ant-api03-q7Zp2LxV9rTb4KwN8mJc5HdF1sGy6Ea3"
     await store.add([make_record(matched=secret, violation=f"key = {secret}")])
@@ -91,7 +102,9 @@ async def test_nothing_is_stored_unmasked(
     record = await store.get("i1")
     assert record is not None
     assert record.correction == "and sk-ant[masked]"
-    assert secret.encode() not in everything_in(tmp_path)
+    stored = everything_stored()
+    assert b"sk-ant[masked]" in stored
+    assert secret.encode() not in stored
 
 
 async def test_an_update_changes_the_given_fields_and_what_filters_see(

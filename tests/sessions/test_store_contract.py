@@ -12,9 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ttsr_proxy.redis import RedisUrl
 from ttsr_proxy.sessions.record import GivenBlock, PendingReminder, ResponseRecord, ShadowBlock
-from ttsr_proxy.sessions.sqlite import MAX_PER_ANCHOR, SqliteConversationStore
-from ttsr_proxy.sessions.store import ConversationStore, Unfinished
+from ttsr_proxy.sessions.redis import RedisConversationStore
+from ttsr_proxy.sessions.sqlite import SqliteConversationStore
+from ttsr_proxy.sessions.store import MAX_PER_ANCHOR, ConversationStore, Unfinished
 
 
 @dataclasses.dataclass
@@ -25,10 +27,13 @@ class Bench:
     now: float = 1_000.0
 
 
-@pytest.fixture(params=["sqlite"])
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.redis)])
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
-    makers = {"sqlite": lambda: SqliteConversationStore(tmp_path / "state.db", clock=lambda: made.now)}
-    made = Bench(makers[request.param])
+    if request.param == "redis":
+        url = RedisUrl(request.getfixturevalue("redis_url"))
+        made = Bench(lambda: RedisConversationStore(url, clock=lambda: made.now))
+    else:
+        made = Bench(lambda: SqliteConversationStore(tmp_path / "state.db", clock=lambda: made.now))
     return made
 
 

@@ -23,10 +23,10 @@ from ttsr_proxy import jsontext
 from ttsr_proxy.cli.demo_model import MODEL, DemoModel
 from ttsr_proxy.cli.logging import configure_logging
 from ttsr_proxy.cli.terminal import console, printable
-from ttsr_proxy.config import DEFAULT_PROJECT, ProjectSettings, Settings, TtsrSettings, Upstreams
+from ttsr_proxy.config import DEFAULT_PROJECT, ProjectSettings, Settings, State, TtsrSettings, Upstreams
 from ttsr_proxy.errors import TtsrError
+from ttsr_proxy.interrupts.place import interrupts_at
 from ttsr_proxy.interrupts.record import InterruptRecord
-from ttsr_proxy.interrupts.sqlite import SqliteInterruptStore
 from ttsr_proxy.interrupts.store import InterruptFilter
 from ttsr_proxy.jsontext import JsonObject
 from ttsr_proxy.web.server import run_server
@@ -188,8 +188,8 @@ async def _ask(url: str) -> AsyncIterator[str]:
                     yield "\n"
 
 
-async def _logged(state: Path) -> InterruptRecord:
-    store = SqliteInterruptStore(state)
+async def _logged(state: State) -> InterruptRecord:
+    store = interrupts_at(state)
     try:
         page = await store.page(InterruptFilter(), 1, None)
     finally:

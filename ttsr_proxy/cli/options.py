@@ -34,7 +34,7 @@ _RULE_SOURCES = (
         "--extension", "extensions", type=_DIRECTORY, multiple=True, help="Package root with rules/."
     ),
 )
-_STATE = (click.option("--state", metavar="PATH", help="State file (SQLite)."),)
+_STATE = (click.option("--state", metavar="PLACE", help="State: an SQLite file or a redis:// URL."),)
 
 FailOn = Literal["any", "interrupting", "nothing"]
 

@@ -18,6 +18,7 @@ from ttsr_proxy.config.settings import (
     RulebookSettings,
     Settings,
     SourceSettings,
+    State,
     TtsrSettings,
     Upstreams,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "RulebookSettings",
     "Settings",
     "SourceSettings",
+    "State",
     "TtsrSettings",
     "Upstreams",
     "checked_upstream",

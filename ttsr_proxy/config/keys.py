@@ -44,7 +44,7 @@ Token: TypeAlias = Annotated[str, Meta(min_length=16)]
 Limit: TypeAlias = Annotated[float, Meta(gt=0)]
 Sha256: TypeAlias = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
 
-Form: TypeAlias = Literal["value", "names", "table", "upstream", "file", "directory", "directories"]
+Form: TypeAlias = Literal["value", "names", "table", "upstream", "file", "state", "directory", "directories"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,8 @@ class Key:
     text: str
     """What it does, as the documentation says it."""
     form: Form = "value"
+    secret: bool = False
+    """A wrong value is not shown."""
 
     @property
     def variable(self) -> str | None:
@@ -279,7 +281,7 @@ LIBRARY_KEYS = (
         Name,
         LibrarySettings,
         "root",
-        "The directory of the [rule library](library.md).",
+        "The directory of the [rule library](library.md). It must be given when `state` is on Redis.",
         form="file",
     ),
     _LIBRARY_USER,
@@ -452,6 +454,7 @@ KEYS = (
         "token",
         "What the dashboard, the log and the list of rules ask for (see [security](security.md#access)). On "
         "an address that others can reach they are refused without it.",
+        secret=True,
     ),
     Key(
         "upstream.anthropic",
@@ -475,8 +478,10 @@ KEYS = (
         Name,
         Settings,
         "state",
-        "The SQLite file of conversations and the interrupt log.",
-        form="file",
+        "Where conversations and the interrupt log are: an SQLite file, or a "
+        "[Redis server](operations.md#redis) as `redis://` or `rediss://` URL.",
+        form="state",
+        secret=True,
     ),
     Key("retention.days", Days, RetentionSettings, "days", "Records unused for so many days are deleted."),
     Key("retention.records", Positive, RetentionSettings, "records", "The most records that are kept."),

@@ -17,6 +17,7 @@ from ttsr_proxy.config.keys import KEYS, PROJECT_KEYS, Key, choices, expected
 from ttsr_proxy.config.settings import DEFAULT_PROJECT
 from ttsr_proxy.config.upstream import checked_upstream
 from ttsr_proxy.errors import TtsrError
+from ttsr_proxy.redis import RedisUrl
 
 Values = dict[str, Any]
 
@@ -183,7 +184,8 @@ class _Check:
             converted = msgspec.convert(value, key.type, strict=strict)
         except msgspec.ValidationError:
             hint = _did_you_mean(str(value), choices(key.type))
-            self._problem(where, f"{value!r} is not allowed; expected {expected(key.type)}{hint}")
+            shown = "its value" if key.secret else repr(value)
+            self._problem(where, f"{shown} is not allowed; expected {expected(key.type)}{hint}")
             return
         try:
             into[key.name] = self._formed(key, converted)
@@ -194,6 +196,8 @@ class _Check:
         match key.form:
             case "upstream":
                 return checked_upstream(value)
+            case "state":
+                return RedisUrl.parse(value) if "://" in value else self._absolute(value)
             case "file":
                 if "://" in value:
                     raise ValueError(f"{value!r} is not allowed; expected the path of a file")

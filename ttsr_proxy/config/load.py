@@ -10,6 +10,7 @@ from ttsr_proxy.config.keys import KEYS
 from ttsr_proxy.config.layers import ConfigError, Layer, Values, read_environment, read_file, read_flags
 from ttsr_proxy.config.settings import (
     DEFAULT_PROJECT,
+    NO_LIBRARY_ROOT,
     AuthSettings,
     BudgetSettings,
     CompilerSettings,
@@ -25,6 +26,7 @@ from ttsr_proxy.config.settings import (
     TtsrSettings,
     Upstreams,
 )
+from ttsr_proxy.redis import RedisUrl
 
 CONFIG_FILE = "ttsr-proxy.yaml"
 
@@ -83,6 +85,10 @@ def load_settings(
         )
         for name, own in layers[0].projects.items()
     )
+    if isinstance(values.get("state"), RedisUrl) and "library.root" not in values:
+        origins = zip((path, "environment", "command line"), layers, strict=True)
+        origin = [name for name, layer in origins if "state" in layer.values][-1]
+        raise ConfigError([f"{origin}: state: {NO_LIBRARY_ROOT}"])
     return _filled(
         Settings,
         {"state": default_state(environ, home), **values},

@@ -7,13 +7,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from ttsr_proxy.errors import TtsrError
 from ttsr_proxy.modes import ContextMode, InterruptMode, OnExhausted, RepeatMode
+from ttsr_proxy.redis import RedisUrl
 
 OnError: TypeAlias = Literal["pass"]
 AuthMode: TypeAlias = Literal["dev", "api_key", "trusted"]
 CompilerKind: TypeAlias = Literal["none", "openai", "anthropic"]
 RecallBackend: TypeAlias = Literal["auto", "minilm", "openai", "bm25"]
 JudgeProvider: TypeAlias = Literal["pass", "jev"]
+
+State: TypeAlias = Path | RedisUrl
+"""Where conversations and the interrupt log are: an SQLite file, or a Redis server."""
+
+NO_LIBRARY_ROOT = "on Redis it has no directory for the rule library; name one with library.root"
 
 DEFAULT_PROJECT = "default"
 """The name of the project that is served without a `/p/<name>` prefix."""
@@ -147,7 +154,7 @@ class LibrarySettings:
     """The rule library (`library:` in the configuration file)."""
 
     root: Path | None = None
-    """None: `library` beside the state file."""
+    """None: `library` beside the state file; with state on Redis it must be given."""
     auth: AuthSettings = field(default_factory=AuthSettings)
     compiler: CompilerSettings = field(default_factory=CompilerSettings)
     sources: SourceSettings = field(default_factory=SourceSettings)
@@ -178,8 +185,7 @@ class ProjectSettings:
 class Settings:
     """Everything `ttsr-proxy serve` is started with. The first project is the default one."""
 
-    state: Path
-    """The SQLite file of the conversations and the interrupt log."""
+    state: State
     projects: tuple[ProjectSettings, ...]
     host: str = "127.0.0.1"
     port: int = 8787
@@ -198,5 +204,9 @@ class Settings:
 
     @property
     def library_root(self) -> Path:
-        """The directory of the rule library."""
-        return self.library.root or self.state.parent / "library"
+        """The directory of the rule library. Raises TtsrError when none is given and state is on Redis."""
+        if self.library.root is not None:
+            return self.library.root
+        if isinstance(self.state, RedisUrl):
+            raise TtsrError(f"state: {NO_LIBRARY_ROOT}")
+        return self.state.parent / "library"

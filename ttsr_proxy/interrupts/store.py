@@ -56,6 +56,10 @@ class Tally:
 class InterruptStore(Protocol):
     """Durable once a call returns; safe for several processes on one store."""
 
+    async def open(self) -> None:
+        """Find out now whether the store can be used, instead of at the first call."""
+        ...
+
     async def add(self, records: Sequence[InterruptRecord]) -> None: ...
 
     async def update(self, record_id: str, **changes: Any) -> None:

@@ -23,18 +23,9 @@ from ttsr_proxy.sessions.record_json import (
 )
 from ttsr_proxy.sessions.retention import StoredRecord, expired
 from ttsr_proxy.sessions.schema import SCHEMA
-from ttsr_proxy.sessions.store import Unfinished
+from ttsr_proxy.sessions.store import MAX_CHAIN, MAX_PER_ANCHOR, USE_SECONDS, Unfinished
 from ttsr_proxy.sessions.tenant import SECRET_BYTES
 from ttsr_proxy.sqlite import Database, storable
-
-MAX_CHAIN: Final = 10_000
-"""Records that `ancestors` follows upwards at most."""
-
-MAX_PER_ANCHOR: Final = 32
-"""Records that `find` gives for one anchor at most."""
-
-USE_SECONDS: Final = 60.0
-"""A chain is marked used at most this often."""
 
 DELETE_BATCH: Final = 500
 """Records deleted in one transaction, so that a sweep never keeps other processes waiting."""
@@ -94,6 +85,10 @@ class SqliteConversationStore:
     async def open(self) -> None:
         """Open the file now instead of at the first call, to hear early of what is wrong with it."""
         await self._database.read(lambda connection: None)
+
+    async def recovered(self) -> bool:
+        """False: only a record that fits tells that the disk has room again."""
+        return False
 
     async def tenant_secret(self) -> bytes:
         """The random key for `tenant_key`, made when the file is new; the same for every process on it."""

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from ttsr_proxy.sessions.record import ResponseRecord
+
+MAX_CHAIN: Final = 10_000
+"""Records that `ancestors` follows upwards at most."""
+
+MAX_PER_ANCHOR: Final = 32
+"""Records that `find` gives for one anchor at most."""
+
+USE_SECONDS: Final = 60.0
+"""A chain is marked used at most this often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +30,14 @@ class Unfinished:
 
 class ConversationStore(Protocol):
     """Durable once a call returns; safe for several processes on one store. Any call may raise StoreError."""
+
+    async def open(self) -> None:
+        """Find out now whether the store can be used, instead of at the first call."""
+        ...
+
+    async def recovered(self) -> bool:
+        """Whether a store that failed can surely be used again, if that can be told without saving."""
+        ...
 
     async def tenant_secret(self) -> bytes:
         """The store's random key for `tenant_key`; the same for every process on the store."""

@@ -135,6 +135,8 @@ async def _health(request: web.Request) -> web.Response:
 async def _ready(request: web.Request) -> web.Response:
     parts = request.app[PARTS]
     counts = {"inspected": parts.inspected, "not_inspected": parts.not_inspected}
+    # They may be back, and without a request nobody would know.
+    await parts.stores.check()
     if parts.stores.healthy:
         return web.json_response({"status": "ready", **counts})
     reason = "the state store cannot be used"

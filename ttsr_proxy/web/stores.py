@@ -6,20 +6,19 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import structlog
 
-from ttsr_proxy.config import RetentionSettings
+from ttsr_proxy.config import RetentionSettings, State
 from ttsr_proxy.errors import StoreError
+from ttsr_proxy.interrupts.place import interrupts_at
 from ttsr_proxy.interrupts.record import InterruptRecord
-from ttsr_proxy.interrupts.sqlite import SqliteInterruptStore
 from ttsr_proxy.protocols.history import HistoryItem
 from ttsr_proxy.sessions.echoes import ChainText, find_echoes, response_anchor
+from ttsr_proxy.sessions.place import conversations_at
 from ttsr_proxy.sessions.recall import Recalled, recall
 from ttsr_proxy.sessions.record import ResponseRecord
-from ttsr_proxy.sessions.sqlite import SqliteConversationStore
 from ttsr_proxy.sessions.store import Unfinished
 from ttsr_proxy.sessions.tenant import tenant_key
 
@@ -33,13 +32,15 @@ _log = structlog.get_logger()
 
 
 class Stores:
-    """Conversations and interrupt log in one SQLite file. Every method but `interrupts` swallows store errors
-    after reporting them; `healthy` tells whether the last use went well."""
+    """Conversations and interrupt log in one place. Every method but `interrupts` swallows store errors
+    after reporting them; `healthy` tells whether the last use went well.
 
-    def __init__(self, path: Path) -> None:
-        self._conversations = SqliteConversationStore(path)
-        self.interrupts = SqliteInterruptStore(path)
-        self._secret: bytes | None = None
+    Raises TtsrError when the state is on Redis and its extra is not installed.
+    """
+
+    def __init__(self, state: State) -> None:
+        self._conversations = conversations_at(state)
+        self.interrupts = interrupts_at(state)
         self._running: set[asyncio.Task[None]] = set()
         self.healthy = True
         self.counts: Counter[tuple[str, str]] = Counter()
@@ -53,6 +54,11 @@ class Stores:
             await self.interrupts.open()
         except StoreError as error:
             self._failed("open", error)
+
+    async def check(self) -> None:
+        """After a failure: find out whether the stores can be used again."""
+        if not self.healthy:
+            self.healthy = await self._conversations.recovered()
 
     def soon(self, work: Coroutine[Any, Any, None]) -> None:
         """Do this without anybody waiting for it, behind what was asked for before."""
@@ -69,12 +75,11 @@ class Stores:
     async def tenant(self, credential: str, project: str) -> str | None:
         """The key that keeps this credential's conversations apart; None when the store cannot be used."""
         try:
-            if self._secret is None:
-                self._secret = await self._conversations.tenant_secret()
+            secret = await self._conversations.tenant_secret()
         except StoreError as error:
             self._failed("tenant", error)
             return None
-        return tenant_key(self._secret, credential, project)
+        return tenant_key(secret, credential, project)
 
     async def recall(
         self,

@@ -13,7 +13,8 @@ from typing import Any
 import aiohttp
 from strict_anthropic import listening
 
-from ttsr_proxy.config import ProjectSettings, Settings, TtsrSettings, Upstreams
+from ttsr_proxy.config import LibrarySettings, ProjectSettings, Settings, TtsrSettings, Upstreams
+from ttsr_proxy.redis import RedisUrl
 from ttsr_proxy.web.app import create_app
 from ttsr_proxy.web.server import make_runner
 
@@ -23,9 +24,13 @@ _LOG_TIMEOUT = 5.0
 
 
 class Workspace:
-    """A project, a home, a directory of rules and a state file below one directory."""
+    """A project, a home, a directory of rules and a state file below one directory.
+
+    With `redis` the proxies keep their state there, so that several are replicas.
+    """
 
     def __init__(self, root: Path) -> None:
+        self.redis: RedisUrl | None = None
         self.project = root / "project"
         self.home = root / "home"
         self.rules = root / "rules"
@@ -63,7 +68,8 @@ class Workspace:
         matching = TtsrSettings(**{"builtin_rules": False, **ttsr})
         project = ProjectSettings("default", self.project, self.home, rules=(self.rules,), ttsr=matching)
         return Settings(
-            state=self.state,
+            state=self.redis or self.state,
+            library=LibrarySettings(root=self.state.parent / "library"),
             projects=(project,),
             port=0,
             upstreams=Upstreams(anthropic=upstream, openai=upstream),

@@ -13,11 +13,12 @@ import msgspec
 from rich.text import Text
 
 from ttsr_proxy import jsontext
-from ttsr_proxy.cli.doctor import agents, configuration, parts, port, rules, state, upstreams
+from ttsr_proxy.cli.doctor import agents, configuration, parts, port, rules, server, state, upstreams
 from ttsr_proxy.cli.doctor.finding import Finding, Level
 from ttsr_proxy.cli.options import place_options, read_settings, rule_source_options, state_option
 from ttsr_proxy.cli.terminal import cell, console, counted
-from ttsr_proxy.config import ConfigError, Settings
+from ttsr_proxy.config import ConfigError, Settings, State
+from ttsr_proxy.redis import RedisUrl
 
 _STYLES: Mapping[Level, str] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
@@ -106,12 +107,18 @@ async def _examine(settings: Settings, environ: Mapping[str, str]) -> list[_Sect
         "configuration": configuration.of_settings(settings),
         "rules": rules.of_projects(settings),
         "upstreams": answers,
-        "state": state.of_state(settings.state),
+        "state": await _of_state(settings.state),
         "port": (held,),
         "agents": agents.of_agents(settings, environ),
         "installation": (worker, *parts.of_extras(), *parts.of_models(settings, environ)),
     }
     return [_Section(name, tuple(findings)) for name, findings in sections.items()]
+
+
+async def _of_state(place: State) -> Iterable[Finding]:
+    if isinstance(place, RedisUrl):
+        return (await server.of_server(place),)
+    return state.of_state(place)
 
 
 def _print(sections: Iterable[_Section]) -> None:

@@ -9,10 +9,10 @@ import click
 
 from ttsr_proxy.cli.options import place_options, settings_for, state_option
 from ttsr_proxy.cli.terminal import printable
-from ttsr_proxy.config import Settings
+from ttsr_proxy.config import Settings, State
 from ttsr_proxy.errors import TtsrError
+from ttsr_proxy.interrupts.place import interrupts_at, is_there
 from ttsr_proxy.interrupts.record import InterruptRecord
-from ttsr_proxy.interrupts.sqlite import SqliteInterruptStore
 
 
 @click.command("draft")
@@ -43,9 +43,7 @@ def draft_rule_file(
     if not complaint.strip() and record_id is None:
         raise click.UsageError("give a COMPLAINT or --from-log ID")
     settings = settings_for(project, config, state=state)
-    # Reading must not create a store at a mistyped path.
-    has_log = settings.state.exists()
-    name, text, found, remarks = asyncio.run(_draft(settings, complaint.strip(), record_id, has_log=has_log))
+    name, text, found, remarks = asyncio.run(_draft(settings, complaint.strip(), record_id))
     click.echo(printable(text, keep="\n\t"), nl=False)
     for remark in remarks:
         click.echo(f"ttsr-proxy: {printable(remark)}", err=True)
@@ -63,7 +61,7 @@ def draft_rule_file(
 
 
 async def _draft(
-    settings: Settings, complaint: str, record_id: str | None, *, has_log: bool
+    settings: Settings, complaint: str, record_id: str | None
 ) -> tuple[str, str, bool | None, tuple[str, ...]]:
     # Imported here: other commands should not wait for the compiler.
     from ttsr_proxy.library.authoring import draft_rule
@@ -73,7 +71,7 @@ async def _draft(
 
     if record_id is None:
         record = None
-    elif not has_log or (record := await _record(settings.state, record_id)) is None:
+    elif (record := await _record(settings.state, record_id)) is None:
         raise TtsrError(f"the interrupt log at {settings.state} has no entry {record_id!r}")
     compiler, upstreams = settings.library.compiler, settings.upstreams
     model = plan_model(compiler, openai=upstreams.openai, anthropic=upstreams.anthropic)
@@ -88,8 +86,10 @@ async def _draft(
     return draft.name, draft.text, draft.finds_it, draft.remarks
 
 
-async def _record(state: Path, record_id: str) -> InterruptRecord | None:
-    store = SqliteInterruptStore(state)
+async def _record(state: State, record_id: str) -> InterruptRecord | None:
+    if not is_there(state):
+        return None
+    store = interrupts_at(state)
     try:
         return await store.get(record_id)
     finally:

@@ -299,6 +299,9 @@ def test_the_environment_goes_before_a_projects_part_of_the_file(place: Place) -
         ("port: !!timestamp x", ["not valid YAML"]),
         ("port: !!bool x", ["not valid YAML"]),
         ("a: " + "[" * 5000, ["not valid YAML"]),
+        ("? two\n\n  lines\n: 1\n", ["'two\\nlines': unknown key"]),
+        ('"a\\e[1m": 1', ["'a\\x1b[1m': unknown key"]),
+        ('projects: {"a\\nb": {path: x}}', ["'projects.a\\nb': a project's name"]),
     ],
 )
 def test_a_wrong_key_or_value_names_the_file_the_key_and_what_is_allowed(

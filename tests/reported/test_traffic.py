@@ -203,3 +203,18 @@ async def test_what_the_api_has_run_itself_passes(
     async with running_proxy(workspace, upstream.url) as proxy:
         assert await go(proxy.url, DIALECTS["responses"], stream=False) == whole(item)
         assert await proxy.interrupts() == []
+
+
+async def test_a_request_that_is_rewritten_keeps_every_number_as_it_was_written(
+    workspace: Workspace, upstream: RawUpstream, dialect: Dialect
+) -> None:
+    workspace.rule("no-bad-word", BAD, scope="text")
+    script(upstream, dialect, (f"{BAD} here",), ("Done.",))
+    odd = b'"temperature": 0.10, "odd": [1e400, NaN, 1E-7, 123456789012345678901234567890]'
+    body = dialect.body()[:-1] + b", " + odd + b"}"
+    async with running_proxy(workspace, upstream.url) as proxy:
+        await ask(proxy.url, "POST", dialect.path, *dialect.headers, body=body)
+    first, again = upstream.received
+    assert first.body == body
+    assert b"system-interrupt" in again.body
+    assert odd.replace(b" ", b"") in again.body

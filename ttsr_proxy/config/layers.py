@@ -221,7 +221,9 @@ class _Check:
         return Path(os.path.abspath(self.base / Path(text).expanduser()))
 
     def _problem(self, where: str, what: str) -> None:
-        self.problems.append(f"{self.origin}: {where}: {what}")
+        # A key may be any text, line ends and escape sequences included.
+        shown = where if where.isprintable() else repr(where)
+        self.problems.append(f"{self.origin}: {shown}: {what}")
 
 
 def _split(key: Key, text: str) -> str | list[str]:

@@ -23,4 +23,4 @@ def record_from_json(body: str) -> InterruptRecord:
         return _RECORD.decode(body)
     except msgspec.DecodeError:
         # What msgspec's parser refuses and JSON allows (lone surrogates) goes the longer way; see `jsontext`.
-        return msgspec.convert(jsontext.decode(body), InterruptRecord)
+        return msgspec.convert(jsontext.decode_plain(body), InterruptRecord)

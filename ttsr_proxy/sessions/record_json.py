@@ -13,7 +13,7 @@ from ttsr_proxy.sessions.store import Unfinished
 
 T = TypeVar("T")
 
-_RECORD: Final = msgspec.json.Decoder(ResponseRecord)
+_RECORD: Final = msgspec.json.Decoder(ResponseRecord, float_hook=jsontext.WrittenFloat)
 _UNFINISHED: Final = msgspec.json.Decoder(Unfinished)
 
 
@@ -39,7 +39,7 @@ def unfinished_from_json(body: str) -> Unfinished:
 
 def _to_json(value: ResponseRecord | Unfinished) -> str:
     try:
-        return jsontext.encode(msgspec.to_builtins(value)).decode()
+        return jsontext.encode(msgspec.to_builtins(value, enc_hook=float)).decode()
     except RecursionError as error:
         raise StoreError("A conversation record is nested too deeply to be stored.") from error
 
@@ -54,7 +54,7 @@ def _from_json(kind: type[T], decoder: msgspec.json.Decoder[T], body: str) -> T:
 def _from_values(kind: type[T], body: str) -> T:
     # What msgspec's parser refuses and JSON allows (lone surrogates) goes the longer way; see `jsontext`.
     try:
-        return msgspec.convert(jsontext.decode(body), kind)
+        return msgspec.convert(jsontext.decode_plain(body), kind)
     except (ValueError, RecursionError) as error:
         raise StoreError(
             f"A stored {kind.__name__} cannot be read by this release ({error}); it was damaged or written "

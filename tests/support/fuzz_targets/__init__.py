@@ -193,7 +193,7 @@ def configuration(data: bytes) -> None:
             load_settings(project=Path(directory), home=Path(directory), environ={})
         except ConfigError as error:
             told = str(error)
-        assert all(str(path) in line for line in told.splitlines())
+        assert all(str(path) in line and line.isprintable() for line in told.splitlines())
 
 
 def _events(*payloads: object) -> tuple[bytes, ...]:

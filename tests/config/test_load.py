@@ -299,9 +299,10 @@ def test_the_environment_goes_before_a_projects_part_of_the_file(place: Place) -
         ("port: !!timestamp x", ["not valid YAML"]),
         ("port: !!bool x", ["not valid YAML"]),
         ("a: " + "[" * 5000, ["not valid YAML"]),
-        ("? two\n\n  lines\n: 1\n", ["'two\\nlines': unknown key"]),
-        ('"a\\e[1m": 1', ["'a\\x1b[1m': unknown key"]),
-        ('projects: {"a\\nb": {path: x}}', ["'projects.a\\nb': a project's name"]),
+        ("? two\n\n  lines\n: 1\n", [r": two\nlines: unknown key"]),
+        ('"a\\e[1m": 1', [r": a\x1b[1m: unknown key"]),
+        ('projects: {"a\\nb": {path: x}}', [r"projects.a\nb: a project's name"]),
+        ('projects: {a: {path: "./no\\e[1m"}}', [r"no\x1b[1m"]),
     ],
 )
 def test_a_wrong_key_or_value_names_the_file_the_key_and_what_is_allowed(

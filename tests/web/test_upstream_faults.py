@@ -278,3 +278,50 @@ async def test_an_error_status_passes_as_it_came_and_nothing_is_invented(
     assert (answer.status, answer.body) == (status, body)
     assert answer.all("retry-after") == []
     assert answer.all("request-id") == ["req_1"]
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 413, 422, 429, 500, 503, 529])
+@pytest.mark.parametrize("after", [1, 2])
+async def test_an_error_status_of_any_retry_is_told_by_what_the_client_has(
+    upstream: RawUpstream, start_proxy: Any, dialect: Dialect, status: int, after: int
+) -> None:
+    proxy = await start_proxy()
+    error = b'{"error": {"type": "t", "message": "no more today"}}'
+    violation = b"".join(dialect.events(BAD))
+    upstream.script += [response(violation, kind="text/event-stream")] * after
+    upstream.script.append(response(error, ("request-id", "req_1"), status=status))
+    got, whole = await post(proxy, dialect)
+    assert (whole, BAD.encode() in got, dialect.terminal in got) == (True, False, False)
+    assert b"no more today" in got
+    assert b"error" in got
+    await proxy.log(*[("interrupted", "violated again")] * (after - 1), ("interrupted", "failed"))
+    assert (await proxy.interrupts())[-1]["detail"] == f"upstream answered {status}"
+    assert upstream.received[-1].body != dialect.body()
+
+
+@pytest.mark.parametrize("status", [401, 422, 429, 500, 529])
+async def test_an_error_status_of_a_retry_is_the_client_s_when_it_has_nothing_yet(
+    upstream: RawUpstream, start_proxy: Any, dialect: Dialect, status: int
+) -> None:
+    proxy = await start_proxy()
+    error = b'{"error": {"type": "t", "message": "no more today"}}'
+    for answer in (response(dialect.message(BAD)), response(error, ("request-id", "req_1"), status=status)):
+        upstream.script.append(answer)
+    answer = await ask(proxy.url, "POST", dialect.path, *dialect.headers, body=dialect.body(stream=False))
+    assert (answer.status, answer.body, answer.all("request-id")) == (status, error, ["req_1"])
+    await proxy.log(("interrupted", "failed"))
+
+
+async def test_a_reminder_that_is_refused_is_left_out_and_nothing_interrupts_any_more(
+    upstream: RawUpstream, start_proxy: Any, dialect: Dialect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proxy = await start_proxy()
+    violation = b"".join(dialect.events(BAD))
+    upstream.script.append(response(violation, kind="text/event-stream"))
+    upstream.script.append(response(b'{"error": {"message": "no"}}', status=400))
+    upstream.script.append(response(violation, kind="text/event-stream"))
+    got, whole = await post(proxy, dialect)
+    assert (whole, BAD.encode() in got, dialect.terminal in got) == (True, True, True)
+    assert upstream.received[2].body == dialect.body()
+    assert "request_refused" in capsys.readouterr().out
+    await proxy.log(("interrupted", "failed"), ("exhausted", "violated again"))

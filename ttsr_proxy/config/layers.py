@@ -221,9 +221,9 @@ class _Check:
         return Path(os.path.abspath(self.base / Path(text).expanduser()))
 
     def _problem(self, where: str, what: str) -> None:
-        # A key may be any text, line ends and escape sequences included.
-        shown = where if where.isprintable() else repr(where)
-        self.problems.append(f"{self.origin}: {shown}: {what}")
+        # Keys and paths may be any text, line ends and escape sequences included.
+        told = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in f"{where}: {what}")
+        self.problems.append(f"{self.origin}: {told}")
 
 
 def _split(key: Key, text: str) -> str | list[str]:

@@ -53,6 +53,10 @@ class Dialect:
         acts: Iterator[Any] = self.writer(turn(*steps, **options), self.request).stream()
         return [act for act in acts if isinstance(act, bytes)]
 
+    def message(self, *texts: str) -> bytes:
+        """The same answer as one document."""
+        return json.dumps(self.writer(turn(text(*texts)), self.request).message()).encode()
+
     def turns(self, *said: tuple[str, str], first: str = "hi") -> bytes:
         """The request of a conversation so far: who said what after the user's first message."""
         said = (("user", first), *said)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
 import pytest
 from coding_agent import Agent, Answer, StreamReader
 from proxy_under_test import Workspace
+from scripted_judge import KEY, scripted_judge
 from strict_anthropic import (
     StrictUpstream,
     drop,
@@ -45,12 +47,30 @@ STEPS = (
 LIMITS = {"anthropic-ratelimit-requests-remaining": "7", "x-brand-new": "1"}
 
 
-@pytest.fixture(params=["no rules", "a rule that does not match", "a rule that is only observed"])
-def rules(request: pytest.FixtureRequest, workspace: Workspace) -> None:
+@pytest.fixture(
+    params=[
+        "no rules",
+        "a rule that does not match",
+        "a rule that is only observed",
+        "a judged rule that is broken",
+    ]
+)
+async def rules(
+    request: pytest.FixtureRequest, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[None]:
+    if request.param == "a judged rule that is broken":
+        monkeypatch.setenv("JUDGE_KEY", KEY)
+        workspace.judged("judged", scope=["text", "tool", "thinking"])
+        async with scripted_judge() as judge:
+            judge.broken = {"": 1.0}
+            workspace.judge = judge.settings()
+            yield
+        return
     if request.param == "a rule that is only observed":
         workspace.rule("observed", r"[\s\S]", scope=["text", "tool", "thinking"], observe=True)
     elif request.param != "no rules":
         workspace.rule("no-bad-word", BAD, scope=["text", "tool", "thinking"])
+    yield
 
 
 @pytest.mark.usefixtures("rules")

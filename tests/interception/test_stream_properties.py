@@ -33,6 +33,12 @@ UNSEEN = (
     rule("unseen-open", "<zz[^>]*>"),
 )
 
+JUDGED = (
+    rule("polite", question="Is it rude?", scope=("text", "thinking", "tool")),
+    rule("alpha", "alpha", question="Is alpha meant?"),
+    rule("prints", ast_condition=("print($X)",), question="Does it print?", scope=("tool",)),
+)
+
 SIZES = st.lists(st.integers(1, 60), max_size=6)
 WORDS = st.lists(
     st.sampled_from(
@@ -166,6 +172,35 @@ def test_a_stream_that_is_no_good_passes_as_it_came(said: Any, data: Any, sizes:
     stream = b"\n\n".join(events)
     run = play(ANTHROPIC, request(), UNSEEN, [lambda body: stream], sizes, lost=lost)
     assert run.sent == stream
+
+
+@given(TURNS, SIZES, st.booleans())
+@settings(max_examples=60)
+def test_judged_rules_leave_upstreams_bytes_alone_whatever_the_judge_says(
+    said: Any, sizes: Any, lost: bool
+) -> None:
+    data = recorded(said)
+    run = play(ANTHROPIC, request(), JUDGED, [data], sizes, lost=lost)
+    assert run.sent == data({})
+    assert {entry.trigger for entry in run.log} == {"judged"}
+    whole = play(ANTHROPIC, request(), JUDGED, [data])
+    assert (run.judged, run.log) == (whole.judged, whole.log)
+
+
+@given(st.lists(TURNS, min_size=1, max_size=3), SIZES)
+@settings(max_examples=40)
+def test_judged_rules_beside_others_change_nothing_for_the_client(turns: Any, sizes: Any) -> None:
+    streams = [recorded(said) for said in [*turns, *[SAFE_TURN] * 5]]
+    without, beside = (
+        play(ANTHROPIC, request(), rules, streams, sizes) for rules in (RULES, (*RULES, *JUDGED))
+    )
+    assert beside.sent == without.sent
+    assert beside.requests == without.requests
+    assert [entry for entry in beside.log if entry.trigger != "judged"] == without.log
+    shown = everything_in(read_legally("anthropic", beside.sent))
+    for output in beside.judged:
+        for part in output["output"]["parts"]:
+            assert json.dumps(part["text"], ensure_ascii=False)[1:-1] in shown
 
 
 # Promise 2: invariant under any cut.

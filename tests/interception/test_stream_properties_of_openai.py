@@ -66,6 +66,23 @@ def test_without_a_match_the_client_gets_upstreams_bytes(
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
+@given(said=TURNS, sizes=SIZES, lost=st.booleans())
+@settings(max_examples=25)
+def test_judged_rules_leave_upstreams_bytes_alone_whatever_the_judge_says(
+    protocol: str, said: Any, sizes: Any, lost: bool
+) -> None:
+    data = answer(protocol, said)(request(protocol))
+    judged = (rule("polite", question="Is it rude?"), rule("alpha", "alpha", question="Is alpha meant?"))
+    run, whole = (
+        play(PROTOCOLS[protocol][0], request(protocol), judged, [lambda body: data], cuts, lost=lost)
+        for cuts in (sizes, ())
+    )
+    assert run.sent == data
+    assert (run.judged, run.log) == (whole.judged, whole.log)
+    assert {entry.trigger for entry in run.log} == {"judged"}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @given(turns=st.lists(TURNS, min_size=1, max_size=2), sizes=SIZES)
 @settings(max_examples=25)
 def test_every_answer_is_legal_and_shows_no_violation(protocol: str, turns: Any, sizes: Any) -> None:

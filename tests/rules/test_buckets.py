@@ -147,6 +147,7 @@ def test_an_entry_as_json_has_every_key():
         "alwaysApply": None,
         "condition": ["x"],
         "astCondition": None,
+        "question": None,
         "globs": ["*.ts"],
         "globsKey": "globs",
         "scope": None,

@@ -422,23 +422,33 @@ SEARCH_KEYS = (
         JudgeProvider,
         JudgeSettings,
         "provider",
-        "Who judges whether a rule concerns a task: Jev (`jev`), or nobody, so that all candidates `pass`.",
+        "Who judges whether a rule concerns a task, and whether output breaks a "
+        "[judged rule](writing-rules.md#judged-rules): Jev (`jev`), a model behind an OpenAI-compatible API "
+        "(`openai`), or nobody: all candidates `pass` and judged rules are off.",
     ),
     Key(
         "library.judge.baseUrl",
         Name,
         JudgeSettings,
         "base_url",
-        "The judge's System One endpoint.",
+        "The judge's API; unless given `https://api.typesafe.ai` for `jev` and `https://api.openai.com` for "
+        "`openai`.",
         form="upstream",
     ),
-    Key("library.judge.model", Name, JudgeSettings, "model", "The judge's model."),
+    Key(
+        "library.judge.model",
+        Name,
+        JudgeSettings,
+        "model",
+        "The judge's model; `jev-latest` unless given for `jev`, required for `openai`.",
+    ),
     Key(
         "library.judge.apiKeyEnv",
         Name,
         JudgeSettings,
         "api_key_env",
-        "The environment variable that holds the judge's key.",
+        "The environment variable that holds the judge's key; unless given `TYPESAFE_API_KEY`, and "
+        "`OPENAI_API_KEY` for OpenAI's own API.",
     ),
     Key("library.judge.timeout", Limit, JudgeSettings, "timeout", "Seconds for one question to the judge."),
 )

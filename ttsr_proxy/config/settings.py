@@ -15,7 +15,7 @@ OnError: TypeAlias = Literal["pass"]
 AuthMode: TypeAlias = Literal["dev", "api_key", "trusted"]
 CompilerKind: TypeAlias = Literal["none", "openai", "anthropic"]
 RecallBackend: TypeAlias = Literal["auto", "minilm", "openai", "bm25"]
-JudgeProvider: TypeAlias = Literal["pass", "jev"]
+JudgeProvider: TypeAlias = Literal["pass", "jev", "openai"]
 
 State: TypeAlias = Path | RedisUrl
 """Where conversations and the interrupt log are: an SQLite file, or a Redis server."""
@@ -140,12 +140,12 @@ class RecallSettings:
 
 @dataclass(frozen=True, slots=True)
 class JudgeSettings:
-    """Who judges whether a rule of the library concerns a task."""
+    """Who judges whether a rule of the library concerns a task, and whether output breaks a judged rule."""
 
     provider: JudgeProvider = "pass"
-    base_url: str = "https://api.typesafe.ai"
-    model: str = "jev-latest"
-    api_key_env: str = "TYPESAFE_API_KEY"
+    base_url: str | None = None
+    model: str | None = None
+    api_key_env: str | None = None
     timeout: float = 10.0
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ttsr_proxy.interrupts.record import InterruptRecord
 from ttsr_proxy.sessions.record import ResponseRecord
 from ttsr_proxy.sessions.store import Unfinished
 from ttsr_proxy.triggers.ast import AstCheck
+
+if TYPE_CHECKING:
+    # An inquiry ends in actions itself.
+    from ttsr_proxy.interception.inquiry import Inquiry
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,13 @@ class Save:
 
 
 @dataclass(frozen=True, slots=True)
+class Ask:
+    """Put the questions about what was delivered to the judge, without anybody waiting for the answers."""
+
+    inquiry: Inquiry
+
+
+@dataclass(frozen=True, slots=True)
 class Log:
     """Add records to the interrupt log."""
 
@@ -111,6 +122,7 @@ Action: TypeAlias = (
     | Relay
     | CheckAst
     | Save
+    | Ask
     | Log
     | UpdateLog
     | LeaveUnfinished

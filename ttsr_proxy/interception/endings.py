@@ -51,7 +51,7 @@ class Endings:
         progress.over, progress.ending = True, "truncated"
         blocks = without_loose_thinking(attempt.delivered(protocol, progress.client, {}))
         usage = progress.usage(attempt, whole=True)
-        yield progress.save(blocks, now)
+        yield from progress.save(blocks, now)
         yield Send(progress.client.finish(protocol.stops.tool, usage))
         yield Finish()
 
@@ -111,7 +111,7 @@ class Endings:
         progress.over, progress.ending = True, "broken_off"
         yield from progress.findings.log(attempt)
         if progress.client.given:
-            yield progress.save(progress.left_blocks(), now)
+            yield from progress.save(progress.left_blocks(), now)
         yield self.unfinished(now)
         yield Finish(broken=reason != "end")
 
@@ -131,7 +131,7 @@ class Endings:
         left = yield from self._leave("the client left", keeps=bool(progress.client.given))
         yield from progress.journal.settled("undelivered", detail="the client left")
         if progress.client.given:
-            yield progress.save(left, now)
+            yield from progress.save(left, now)
         yield self.unfinished(now)
 
     def unfinished(self, now: float, *, blocked_by: str | None = None) -> LeaveUnfinished:
@@ -168,7 +168,7 @@ class Endings:
         """A clean end of what was delivered: clients take that better than any error."""
         progress = self._progress
         usage = progress.usage(None, whole=True)
-        yield progress.save(left, now)
+        yield from progress.save(left, now)
         stops = progress.setup.protocol.stops
         reason = stops.tool if progress.client.tool_delivered else stops.done
         yield Send(progress.client.finish(reason, usage))

@@ -15,7 +15,7 @@ may interrupt (`judging`) aborts the attempt, and by what the client already has
 A call that reads a rule is answered by the proxy (`rule_reads`), and the model goes on in the same response.
 
 `failures` says what becomes of attempts that fail, `endings` how the response ends. All of them work on one
-`Progress` and yield the actions that follow.
+`Progress` and yield the actions that follow. What was delivered may then be put to a judge (`inquiry`).
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ class Exchange:
         left = self._setup.left
         if left is not None and left.blocked_by is not None:
             return list(self._endings.blocked_before(left.blocked_by))
-        return [self._progress.next_attempt()]
+        return [*self._progress.passed_over(), self._progress.next_attempt()]
 
     def attempt_answered(self, request_id: str, now: float) -> list[Action]:
         """Upstream accepted the request and answers with something that can be inspected."""
         progress, setup = self._progress, self._setup
-        progress.attempt = Attempt(setup.protocol, progress.client, setup.settings.hold, progress.attempts)
+        progress.open(Attempt(setup.protocol, progress.client, setup.settings.hold, progress.attempts))
         if request_id:
             progress.journal.upstream_requests.append(request_id)
         return []

@@ -91,6 +91,8 @@ class Findings:
         return [
             UpdateLog(one.interrupt, {"outcome": "violated again" if one.rule in self._broken else "clean"})
             for one in draft.deferred
+            # Of a judged rule it is the judge who tells.
+            if one.rule not in self._setup.judged.registered
         ]
 
     def _reminder(self, one: Noticed) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -70,6 +70,22 @@ class Permission:
         self.barred = ""
         """Why no rule may interrupt this response any more, if that is so."""
 
+    def asked_about(self, judged: RuleSet, carried: Collection[str]) -> dict[str, Verdict]:
+        """What a judge's yes may do, for each rule that is worth a question.
+
+        `carried` names the rules whose reminder this request gives: whether it helped is to be known. A rule
+        that the model was reminded of before, and that does not repeat, could change nothing.
+        """
+        if self._observed is not None:
+            return {}
+        # A judge's yes does the same in every source.
+        verdicts = {rule.name: self.judge(rule, "text") for rule in judged.rules}
+        return {
+            name: verdict
+            for name, verdict in verdicts.items()
+            if verdict.decision != "suppressed" or name in carried
+        }
+
     def reach(self, event: BlockStarted) -> Reach:
         """The rules that a block is watched for."""
         if event.kind == "opaque":
@@ -132,7 +148,7 @@ class Permission:
         ):
             when = "with this request" if since == 0 else f"{since} responses ago"
             return Verdict("suppressed", f"the model was reminded {when}")
-        if not self._ruleset.interrupts(rule, source):
+        if rule.question is not None or not self._ruleset.interrupts(rule, source):
             return _REMIND
         if self._uninterrupted is not None:
             return Verdict("remind", self._uninterrupted)

@@ -33,6 +33,8 @@ class Violation:
     late: bool = False
     times: int = 1
     """How often this rule was broken in this response."""
+    judged: bool = False
+    """A judge found it when the answer was complete; the model may have answered again since."""
 
 
 def interrupt(violations: Sequence[Violation], siblings: Sequence[str] = ()) -> str:
@@ -99,14 +101,18 @@ def _story(violation: Violation) -> str:
             )
         case "delivered":
             return (
-                f"In your previous answer, {what} broke this rule. The user has read it. "
+                f"In {_which(violation)}, {what} broke this rule. The user has read it. "
                 "Keep the rule from now on."
             )
         case "handed over":
             return (
-                f"In your previous answer, {what} broke this rule. The call was not stopped, so it may "
+                f"In {_which(violation)}, {what} broke this rule. The call was not stopped, so it may "
                 "already be applied: check what it did, and mend it if needed."
             )
+
+
+def _which(violation: Violation) -> str:
+    return "an earlier answer of yours" if violation.judged else "your previous answer"
 
 
 def _what(violation: Violation) -> str:

@@ -56,3 +56,5 @@ class Setup:
     """What the rulebook adds to the system prompt of a conversation that begins with this request."""
     readable: Mapping[str, str] = field(default_factory=dict)
     """Name to content of the rules that the proxy reads to the model."""
+    judged: RuleSet = field(default_factory=lambda: RuleSet((), judged=True))
+    """The rules that a judge is asked about; none without a judge."""

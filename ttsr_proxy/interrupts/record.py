@@ -36,8 +36,9 @@ class InterruptRecord:
     protocol: str
     rule: str
     rule_path: str
-    trigger: Literal["regex", "ast"]
+    trigger: Literal["regex", "ast", "judged"]
     pattern: str
+    """The condition, the ast pattern, or the question that a judge said yes to."""
     source: Literal["text", "thinking", "tool"]
     tool: str | None
     paths: tuple[str, ...]

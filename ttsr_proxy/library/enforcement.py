@@ -10,8 +10,12 @@ from ttsr_proxy.rules.providers import LIBRARY
 
 
 def enforced_rules(snapshot: Snapshot) -> tuple[tuple[str, Rule], ...]:
-    """The active rules with triggers as rules of provider `library`."""
-    return tuple((LIBRARY, _enforceable(snapshot, rule)) for rule in snapshot.active if rule.triggers)
+    """The active rules with triggers, or with a question for a judge, as rules of provider `library`."""
+    return tuple(
+        (LIBRARY, _enforceable(snapshot, rule))
+        for rule in snapshot.active
+        if rule.triggers or rule.question is not None
+    )
 
 
 def _enforceable(snapshot: Snapshot, rule: LibraryRule) -> Rule:

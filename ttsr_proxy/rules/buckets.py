@@ -25,6 +25,7 @@ _LISTED_FIELDS = {
     "alwaysApply": "always_apply",
     "condition": "condition",
     "astCondition": "ast_condition",
+    "question": "question",
     "globs": "globs",
     "globsKey": "globs_key",
     "scope": "scope",
@@ -117,7 +118,7 @@ def bucket_rules(
     """
     dropped = [_dropped(found, disabled_rules, builtin_rules, disabled_in) for found in discovery.found]
     active = [found.rule for found, reason in zip(discovery.found, dropped, strict=True) if reason is None]
-    triggers = [rule for rule in active if rule.condition or rule.ast_condition]
+    triggers = [rule for rule in active if rule.condition or rule.ast_condition or rule.question]
     if enabled:
         refused = dict(register(triggers))
     else:

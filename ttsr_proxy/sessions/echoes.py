@@ -117,6 +117,11 @@ def response_anchor(response_id: str) -> str:
     return f"resp:{response_id}"
 
 
+def judged_anchor(record_id: str) -> str:
+    """The anchor of what a judge found in the response of this record."""
+    return f"judged:{record_id}"
+
+
 def place_anchor(chain: str) -> str:
     """The anchor of what came before a response."""
     return "place:" + _digest(chain)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ttsr_proxy.protocols.history import HistoryItem
 from ttsr_proxy.sessions.echoes import (
@@ -12,10 +12,11 @@ from ttsr_proxy.sessions.echoes import (
     find_echoes,
     find_newest,
     join_prose,
+    judged_anchor,
     prose,
     response_anchor,
 )
-from ttsr_proxy.sessions.record import GivenBlock, ResponseRecord
+from ttsr_proxy.sessions.record import Awaited, GivenBlock, PendingReminder, ResponseRecord
 from ttsr_proxy.sessions.store import ConversationStore
 
 
@@ -38,6 +39,10 @@ class Recalled:
     """The record of the response that the request continues by its id."""
     continues: bool = False
     """The request names a response that it continues."""
+    judged: tuple[PendingReminder, ...] = ()
+    """What a judge has found since in the responses that `pending_from` awaited answers about."""
+    awaiting: tuple[Awaited, ...] = ()
+    """Those of which nothing has come yet."""
 
     @property
     def tip(self) -> ResponseRecord | None:
@@ -86,6 +91,36 @@ async def recall(
     previous: str | None = None,
 ) -> Recalled:
     """Find the records of a request's echoes. Store errors pass through; the caller decides to fail open."""
+    recalled = await _recall(store, tenant, items, chain_text, prefill, previous)
+    return await _with_judged(store, tenant, recalled)
+
+
+async def _with_judged(store: ConversationStore, tenant: str, recalled: Recalled) -> Recalled:
+    awaiting = recalled.pending_from.awaiting if recalled.pending_from is not None else ()
+    if not awaiting:
+        return recalled
+    anchors = {awaited: judged_anchor(awaited.record) for awaited in awaiting}
+    found = await store.find(tenant, list(anchors.values()))
+    return replace(
+        recalled,
+        judged=tuple(
+            pending
+            for anchor in anchors.values()
+            for record in found.get(anchor, ())
+            for pending in record.pending
+        ),
+        awaiting=tuple(awaited for awaited, anchor in anchors.items() if anchor not in found),
+    )
+
+
+async def _recall(
+    store: ConversationStore,
+    tenant: str,
+    items: Sequence[HistoryItem],
+    chain_text: ChainText,
+    prefill: bool,
+    previous: str | None,
+) -> Recalled:
     if previous is not None:
         return await _continued(store, tenant, items, chain_text, previous)
     split = find_newest(items, chain_text, prefill=prefill)

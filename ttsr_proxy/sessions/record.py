@@ -45,6 +45,15 @@ class PendingReminder:
     """The log record whose outcome its placement settles."""
 
 
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """A response on this chain that a judge has been asked about."""
+
+    record: str
+    until: float
+    """Seconds since the epoch; after that no answer comes any more."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseRecord:
     """One inspected response.
@@ -54,6 +63,9 @@ class ResponseRecord:
     upstream, hidden turns included, in order. `reminded` names the rules whose reminders stand in `tail`
     or `produced`. `hidden` says that upstream saw something that
     the client did not send, here or in an ancestor.
+
+    A record never changes once it is final. What a judge says of a response later is a record of its own: a
+    child with nothing but `pending`, found by `judged_anchor`.
     """
 
     id: str
@@ -70,6 +82,8 @@ class ResponseRecord:
     produced: tuple[ShadowBlock, ...] = ()
     reminded: tuple[str, ...] = ()
     pending: tuple[PendingReminder, ...] = ()
+    awaiting: tuple[Awaited, ...] = ()
+    """Whose reminders may still come, and are then for the requests that follow this response."""
     interrupts: int = 0
     hidden: bool = False
     upstream: str | None = None

@@ -30,7 +30,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledRule:
-    """A rule with at least one usable condition and a scope that reaches some stream."""
+    """A rule with at least one usable condition, or a question, and a scope that reaches some stream."""
 
     rule: Rule
     scope: Scope
@@ -45,7 +45,7 @@ class CompiledRule:
 
         Prose has no paths, so a rule with globs does not reach it; ast patterns speak of tool calls only.
         """
-        if source != "tool" and (self.globs or not self.conditions):
+        if source != "tool" and (self.globs or (self.ast_patterns and not self.conditions)):
             return False
         return self.scope.reaches(source, tool, kind)
 
@@ -59,17 +59,19 @@ class CompiledRule:
 def compile_rule(rule: Rule) -> CompiledRule:
     """Compile one rule. Parts that cannot be used are left out with a warning.
 
-    Raises RuleRejected when the rule is disabled, has no usable condition, or watches no stream.
+    Raises RuleRejected when the rule is disabled, has no usable condition, or watches no stream. A rule with
+    a question needs no condition.
     """
     if not rule.enabled:
         raise RuleRejected("disabled in its frontmatter (enabled: false)")
-    if not rule.condition and not rule.ast_condition:
+    has_conditions = bool(rule.condition or rule.ast_condition)
+    if not has_conditions and rule.question is None:
         raise RuleRejected("has no condition and no astCondition")
     scope, warnings = parse_scope(rule.scope)
     conditions, condition_faults, notes = _compile_conditions(rule.condition or ())
     ast_patterns, ast_faults, ast_notes = _check_ast(rule.ast_condition or (), _languages(rule))
     faults = (*condition_faults, *ast_faults)
-    if not conditions and not ast_patterns:
+    if has_conditions and not conditions and not ast_patterns:
         raise RuleRejected("; ".join(faults))
     if not scope.reachable:
         raise RuleRejected("; ".join(("scope reaches no stream", *warnings)))

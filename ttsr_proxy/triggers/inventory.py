@@ -16,7 +16,7 @@ from ttsr_proxy.rules.providers import RuleDirectories
 from ttsr_proxy.rules.watch import RuleSource
 from ttsr_proxy.triggers.match import Source
 from ttsr_proxy.triggers.rulebook import Rulebook
-from ttsr_proxy.triggers.ruleset import RuleSet
+from ttsr_proxy.triggers.ruleset import NEEDS_JUDGE, RuleSet
 
 Effect: TypeAlias = Literal["interrupts", "reminds", "would interrupt", "would remind"]
 """What comes of a match. What a rule `would` do is only logged: it is observed."""
@@ -30,6 +30,10 @@ class ProjectRules:
     inventory: Inventory
     ruleset: RuleSet
     rulebook: Rulebook
+    judged: RuleSet
+    """The rules with a question; empty without a judge."""
+    no_judge: str | None
+    """Why nobody can be asked, so that rules with a question are off."""
 
     def shown_path(self, rule: Rule) -> str:
         """The rule's file as people know it: relative to the project or to home, never absolute."""
@@ -57,14 +61,19 @@ class ProjectRules:
 
     def warnings(self, entry: Entry) -> Sequence[str]:
         """What compiling the rule had to say."""
-        return self.ruleset.warnings.get(entry.rule.name, ()) if entry.bucket == "ttsr" else ()
+        ruleset = self.ruleset if entry.rule.question is None else self.judged
+        return ruleset.warnings.get(entry.rule.name, ()) if entry.bucket == "ttsr" else ()
 
 
 class ProjectCatalog:
-    """The rules of one project, read again when something on disk has changed."""
+    """The rules of one project, read again when something on disk has changed.
 
-    def __init__(self, project: ProjectSettings) -> None:
+    `no_judge` says why nobody can be asked, so that judged rules are off; None if there is a judge.
+    """
+
+    def __init__(self, project: ProjectSettings, no_judge: str | None) -> None:
         self._project = project
+        self._no_judge = no_judge
         self._source = RuleSource(
             RuleDirectories(project.path, project.home, project.rules, project.extensions)
         )
@@ -78,28 +87,35 @@ class ProjectCatalog:
         """
         discovery = self._source.current(extra)
         if self._rules is None or discovery is not self._discovery:
-            self._rules = _compile(self._project, discovery)
+            self._rules = _compile(self._project, discovery, self._no_judge)
             self._discovery = discovery
         return self._rules
 
 
-def project_rules(project: ProjectSettings, extra: Sequence[tuple[str, Rule]] = ()) -> ProjectRules:
-    """Find, sort and compile the rules of a project, and `extra` ones that are no files (see `current`).
+def project_rules(
+    project: ProjectSettings, no_judge: str | None, extra: Sequence[tuple[str, Rule]] = ()
+) -> ProjectRules:
+    """Find, sort and compile a project's rules and `extra` ones that are no files; see `ProjectCatalog`.
 
     Problems are part of the inventory, never raised.
     """
-    return ProjectCatalog(project).current(extra)
+    return ProjectCatalog(project, no_judge).current(extra)
 
 
-def _compile(project: ProjectSettings, discovery: Discovery) -> ProjectRules:
+def _compile(project: ProjectSettings, discovery: Discovery, no_judge: str | None) -> ProjectRules:
     ttsr = project.ttsr
     root = str(project.path)
     ruleset = RuleSet((), ttsr.interrupt_mode, root)
+    judged = RuleSet((), ttsr.interrupt_mode, root, judged=True)
 
     def register(rules: Sequence[Rule]) -> Mapping[str, str]:
-        nonlocal ruleset
-        ruleset = RuleSet(rules, ttsr.interrupt_mode, root)
-        return ruleset.rejected
+        nonlocal ruleset, judged
+        asking = [rule for rule in rules if rule.question is not None]
+        ruleset = RuleSet([rule for rule in rules if rule.question is None], ttsr.interrupt_mode, root)
+        if no_judge is not None:
+            return {**ruleset.rejected, **{rule.name: f"{NEEDS_JUDGE}; {no_judge}" for rule in asking}}
+        judged = RuleSet(asking, ttsr.interrupt_mode, root, judged=True)
+        return {**ruleset.rejected, **judged.rejected}
 
     inventory = bucket_rules(
         discovery,
@@ -108,7 +124,7 @@ def _compile(project: ProjectSettings, discovery: Discovery) -> ProjectRules:
         builtin_rules=ttsr.builtin_rules,
         register=register,
     )
-    return ProjectRules(project, inventory, ruleset, Rulebook(inventory))
+    return ProjectRules(project, inventory, ruleset, Rulebook(inventory), judged, no_judge)
 
 
 def effective(rule: Rule, ttsr: TtsrSettings) -> JsonObject:
@@ -116,6 +132,7 @@ def effective(rule: Rule, ttsr: TtsrSettings) -> JsonObject:
 
     `overrides` names the keys for which the rule sets something else than the configuration. Prose has no
     paths, so that a rule with globs watches tool calls only, and so does one with ast patterns alone.
+    A judged rule never interrupts.
     """
     budget = ttsr.budget
     configured: JsonObject = {
@@ -128,7 +145,7 @@ def effective(rule: Rule, ttsr: TtsrSettings) -> JsonObject:
         "observe": ttsr.observe,
     }
     own: JsonObject = {
-        "interruptMode": rule.interrupt_mode,
+        "interruptMode": rule.interrupt_mode if rule.question is None else "never",
         "contextMode": rule.context_mode,
         "repeatMode": rule.repeat_mode,
         "repeatGap": rule.repeat_gap,
@@ -138,7 +155,7 @@ def effective(rule: Rule, ttsr: TtsrSettings) -> JsonObject:
     }
     holds = {key: value if own[key] is None else own[key] for key, value in configured.items()}
     scope = list(rule.scope or _DEFAULT_SCOPE)
-    if rule.globs or not rule.condition:
+    if rule.globs or (rule.ast_condition and not rule.condition):
         scope = [token for token in scope if token.strip().lower() not in ("text", "thinking")]
     return {
         "scope": scope,

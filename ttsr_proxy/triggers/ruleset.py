@@ -19,6 +19,9 @@ from ttsr_proxy.triggers.scope import fold
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
+NEEDS_JUDGE = "judged: needs a judge"
+"""Why a rule with a question takes no part where nobody can be asked."""
+
 MAIN_AGENT = "main"
 """The agent of a request that does not name one."""
 
@@ -51,6 +54,9 @@ class RuleSet:
     its conditions can be used and its scope reaches a stream; `rejected` says why another was not, and
     `warnings` what was left out of an accepted one. `project_root` is the absolute directory that project
     globs are relative to; without it paths are matched as written and nothing is outside.
+
+    Rules with a question are for a judge. They have a set of their own (`judged`), whose conditions say which
+    output is worth asking about (`screening`); any other set rejects them.
     """
 
     __slots__ = (
@@ -63,6 +69,8 @@ class RuleSet:
         rules: Iterable[Rule],
         interrupt_mode: InterruptMode = "always",
         project_root: str | None = None,
+        *,
+        judged: bool = False,
     ) -> None:
         if interrupt_mode not in _INTERRUPTED_SOURCES:
             raise ValueError(
@@ -77,6 +85,9 @@ class RuleSet:
                     *warnings.get(rule.name, ()),
                     f"a second rule of this name is ignored ({rule.path or 'no path'})",
                 )
+                continue
+            if rule.question is not None and not judged:
+                rejected[rule.name] = NEEDS_JUDGE
                 continue
             try:
                 compiled = compile_rule(rule)
@@ -158,6 +169,14 @@ class RuleSet:
             )
             _store(self._reached, key, known)
         return known
+
+    def admitting(self, context: StreamContext) -> tuple[Rule, ...]:
+        """The rules whose scope and globs let a block with exactly these paths be matched."""
+        return tuple(
+            compiled.rule
+            for compiled in self._plan(context).rules
+            if compiled.reaches(context.source, context.tool, context.kind)
+        )
 
     def stream(self, context: StreamContext, holding: Collection[str] | None = None) -> StreamMatcher:
         """A matcher for one block, which is fed the block's text as it arrives.

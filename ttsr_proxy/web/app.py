@@ -6,20 +6,27 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
+import structlog
 from aiohttp import web
 
 from ttsr_proxy.config import Settings
+from ttsr_proxy.jsontext import JsonObject
+from ttsr_proxy.judges import make_judge
+from ttsr_proxy.judges.question import PassJudge
 from ttsr_proxy.toolcalls.families import FamilyTable
-from ttsr_proxy.triggers.inventory import ProjectCatalog
+from ttsr_proxy.triggers.inventory import ProjectCatalog, ProjectRules
 from ttsr_proxy.web import library_api, library_mcp, log_api, metrics, metrics_api, proxy, rules_api
 from ttsr_proxy.web.ast_worker import AstWorker
 from ttsr_proxy.web.dashboard import handlers as dashboard
 from ttsr_proxy.web.guard import own_endpoints_only_for, private_endpoints_only_with
+from ttsr_proxy.web.judging import Judging
 from ttsr_proxy.web.keys import PARTS, Parts, Project
 from ttsr_proxy.web.library import Library
 from ttsr_proxy.web.request_ids import log_by_request, tell_id
 from ttsr_proxy.web.stores import Stores
 from ttsr_proxy.web.upstream import UpstreamClient
+
+_log = structlog.get_logger()
 
 SWEEP_SECONDS = 3600.0
 """How often retention is applied."""
@@ -48,7 +55,9 @@ def create_app(settings: Settings) -> web.Application:
     Raises ToolFamilyError for a wrong row under `ttsr.toolFamilies`, KeyFileError for a wrong file of keys.
     """
     families = {project.name: _families(project.ttsr.tool_families) for project in settings.projects}
-    library = Library.build(settings)
+    judge = make_judge(settings.library.judge)
+    no_judge = judge.reason if isinstance(judge, PassJudge) else None
+    library = Library.build(settings, judge)
     # No limit of ours on bodies: long contexts and images are the client's business.
     app = web.Application(
         client_max_size=0,
@@ -60,24 +69,26 @@ def create_app(settings: Settings) -> web.Application:
     )
 
     async def parts(app: web.Application) -> AsyncIterator[None]:
+        stores = Stores(settings.state)
         shared = Parts(
             settings=settings,
             projects={
-                project.name: Project(project, ProjectCatalog(project), families[project.name])
+                project.name: Project(project, ProjectCatalog(project, no_judge), families[project.name])
                 for project in settings.projects
             },
             upstream=UpstreamClient(),
-            stores=Stores(settings.state),
+            stores=stores,
             ast=AstWorker(),
+            judging=Judging(judge, stores),
             library=library,
         )
         app[PARTS] = shared
         await shared.stores.open()
         await library.start()
         for project in shared.projects.values():
-            shared.ast.warm_for(
-                project.catalog.current(await library.enforced(project.settings.library_user)).ruleset
-            )
+            rules = project.catalog.current(await library.enforced(project.settings.library_user))
+            shared.ast.warm_for(rules.ruleset)
+            _tell_judged(rules)
         shared.metrics.count(metrics.STARTS)
         working = [asyncio.create_task(_sweep(shared))]
         if shared.metrics.shared:
@@ -88,6 +99,8 @@ def create_app(settings: Settings) -> web.Application:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         await library.close()
+        await shared.judging.close()
+        await judge.close()
         shared.ast.close()
         await shared.upstream.close()
         await shared.stores.close()
@@ -113,6 +126,15 @@ def create_app(settings: Settings) -> web.Application:
     return app
 
 
+def _tell_judged(rules: ProjectRules) -> None:
+    """Say at the start whether rules with a question are in force."""
+    asking = [entry for entry in rules.inventory.entries if entry.rule.question is not None]
+    if asking and rules.no_judge is not None:
+        _log.warning("judged_rules_off", project=rules.project.name, rules=len(asking), reason=rules.no_judge)
+    elif asking:
+        _log.info("judged_rules", project=rules.project.name, rules=len(rules.judged.rules))
+
+
 def _is_own_endpoint(request: web.Request) -> bool:
     match = request.match_info
     return match.http_exception is None and match.handler is not proxy.handle
@@ -134,7 +156,9 @@ async def _health(request: web.Request) -> web.Response:
 
 async def _ready(request: web.Request) -> web.Response:
     parts = request.app[PARTS]
-    counts = {"inspected": parts.inspected, "not_inspected": parts.not_inspected}
+    counts: JsonObject = {"inspected": parts.inspected, "not_inspected": parts.not_inspected}
+    if any(parts.judging.figures.values()):
+        counts["judged"] = parts.judging.figures
     # They may be back, and without a request nobody would know.
     await parts.stores.check()
     if parts.stores.healthy:

@@ -17,6 +17,7 @@ from multidict import CIMultiDict
 from ttsr_proxy.interception.actions import (
     AbortAttempt,
     Action,
+    Ask,
     CheckAst,
     Finish,
     LeaveUnfinished,
@@ -30,8 +31,10 @@ from ttsr_proxy.interception.actions import (
     UpdateLog,
 )
 from ttsr_proxy.interception.exchange import Exchange
+from ttsr_proxy.interception.inquiry import Inquiry
 from ttsr_proxy.web.ast_worker import AstWorker
 from ttsr_proxy.web.headers import INTERRUPTS, to_client
+from ttsr_proxy.web.judging import Judging
 from ttsr_proxy.web.passthrough import relay
 from ttsr_proxy.web.stores import Stores
 from ttsr_proxy.web.trail import TRAIL
@@ -84,6 +87,7 @@ class Driver:
         upstream: UpstreamClient,
         stores: Stores,
         ast: AstWorker,
+        judging: Judging,
         retry: Retry,
     ) -> None:
         self._request = request
@@ -92,8 +96,10 @@ class Driver:
         self._upstream = upstream
         self._stores = stores
         self._ast = ast
+        self._judging = judging
         self._retry = retry
         self._actions: deque[Action] = deque()
+        self._inquiries: list[Inquiry] = []
         self._answer: UpstreamAnswer | None = None
         self._response: web.StreamResponse | None = None
         self._pending: asyncio.Task[Happened] | None = None
@@ -159,6 +165,13 @@ class Driver:
     async def _act(self) -> None:
         while self._actions:
             await self._do(self._actions.popleft())
+        self._judge()
+
+    def _judge(self) -> None:
+        """Nothing is asked before the client has what it is about."""
+        inquiries, self._inquiries = self._inquiries, []
+        for inquiry in inquiries:
+            self._judging.soon(inquiry)
 
     async def _do(self, action: Action) -> None:
         match action:
@@ -178,6 +191,8 @@ class Driver:
             case Save(record):
                 # Nothing breaks without it, so the client does not wait for the disk.
                 self._stores.soon(self._stores.save(record))
+            case Ask(inquiry):
+                self._inquiries.append(inquiry)
             case Log(records):
                 self._trail.logged(records)
                 self._stores.soon(self._stores.log(records))
@@ -308,6 +323,7 @@ class Driver:
         for action in self._exchange.client_gone(time.monotonic()):
             if not isinstance(action, Send | Reply | Finish | StartAttempt):
                 await self._do(action)
+        self._judge()
 
 
 def _retry_after(value: str | None) -> float | None:

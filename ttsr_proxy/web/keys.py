@@ -13,6 +13,7 @@ from ttsr_proxy.triggers.inventory import ProjectCatalog
 from ttsr_proxy.web import metrics
 from ttsr_proxy.web.ast_worker import AstWorker
 from ttsr_proxy.web.hops import Hops
+from ttsr_proxy.web.judging import Judging
 from ttsr_proxy.web.library import Library
 from ttsr_proxy.web.metrics import Metrics
 from ttsr_proxy.web.stores import Stores
@@ -38,6 +39,7 @@ class Parts:
     upstream: UpstreamClient
     stores: Stores
     ast: AstWorker
+    judging: Judging
     library: Library
     metrics: Metrics = field(default_factory=Metrics)
     open: set[Trail] = field(default_factory=set)

@@ -8,9 +8,10 @@ import structlog
 
 from ttsr_proxy.config import Settings
 from ttsr_proxy.errors import TtsrError
+from ttsr_proxy.judges.question import Judge
 from ttsr_proxy.library.compilation.by_model import ModelCompiler
 from ttsr_proxy.library.compilation.compiler import Compiler, DeterministicCompiler
-from ttsr_proxy.library.compilation.models import PlanModel, plan_model
+from ttsr_proxy.library.compilation.models import plan_model
 from ttsr_proxy.library.compilation.prover import Prover
 from ttsr_proxy.library.ingestion.addresses import PublicResolver
 from ttsr_proxy.library.ingestion.resources import Resources
@@ -19,6 +20,7 @@ from ttsr_proxy.library.ingestion.urls import Fetcher
 from ttsr_proxy.library.retrieval import Searcher
 from ttsr_proxy.library.service import LibraryService
 from ttsr_proxy.library.sources import SourceReader
+from ttsr_proxy.models import JsonModel
 from ttsr_proxy.rules.model import Rule
 from ttsr_proxy.web.library_api import LibraryApi
 from ttsr_proxy.web.library_auth import Authenticator
@@ -35,13 +37,16 @@ class Library:
     api: LibraryApi
     mcp: LibraryMcp
     prover: Prover
-    model: PlanModel | None
+    model: JsonModel | None
     _last: dict[str, tuple[tuple[str, Rule], ...]] = field(default_factory=dict)
     _told: str = ""
 
     @classmethod
-    def build(cls, settings: Settings) -> Library:
-        """The library that the settings describe. Raises KeyFileError for a wrong file of keys."""
+    def build(cls, settings: Settings, judge: Judge) -> Library:
+        """The library that the settings describe; the judge stays its owner's.
+
+        Raises KeyFileError for a wrong file of keys.
+        """
         root, sources = settings.library_root, settings.library.sources
         uploads = Uploads(root)
         fetcher = Fetcher(PublicResolver()) if sources.allow_urls else None
@@ -51,7 +56,7 @@ class Library:
             openai=settings.upstreams.openai,
             anthropic=settings.upstreams.anthropic,
         )
-        searcher = Searcher(settings.library.recall, settings.library.judge, root)
+        searcher = Searcher(settings.library.recall, judge, root)
         compiler: Compiler | None = None
         if model is not None:
             compiler = ModelCompiler(model, prover, settings.library.compiler.max_attempts)

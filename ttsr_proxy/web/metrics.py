@@ -148,6 +148,12 @@ RULES = Family(
 SEARCHES = Family(
     "counter", "ttsr_library_searches_total", "Searches of the rule library, by who judged.", ("judge",)
 )
+JUDGED = Family(
+    "counter",
+    "ttsr_judged_questions_total",
+    "Questions of judged rules, by answer: the rule is `broken`, `kept`, or there was none (`unanswered`).",
+    ("result",),
+)
 JUDGEMENTS = Family("counter", "ttsr_judge_questions_total", "Questions to the library's judge.", ("result",))
 TASKS = Family(
     "counter", "ttsr_library_tasks_total", "Compilations of the library that are over.", ("status",)
@@ -181,6 +187,7 @@ FAMILIES: Final = (
     STORE_UP,
     AST_REPLACED,
     RULES,
+    JUDGED,
     SEARCHES,
     JUDGEMENTS,
     TASKS,

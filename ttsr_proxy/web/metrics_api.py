@@ -47,6 +47,7 @@ async def refresh(parts: Parts) -> None:
     figures.copy(metrics.MATCHES, parts.stores.counts)
     figures.copy(metrics.STORE_ERRORS, _single(parts.stores.errors))
     figures.copy(metrics.AST_REPLACED, _single(parts.ast.replaced))
+    figures.copy(metrics.JUDGED, _single(parts.judging.questions))
     library = parts.library
     figures.copy(metrics.TASKS, _single(library.service.ended))
     figures.copy(metrics.SEARCHES, _single(library.api.searcher.searches))

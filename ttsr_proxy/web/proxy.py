@@ -201,11 +201,14 @@ async def _prepare(
         _current_rules(parts, project),
     )
     bypassed = _bypassed(parts, headers, ttsr)
-    ruleset = rules.ruleset.select(lambda rule: False) if bypassed else rules.ruleset.for_agent(who.agent)
+    ruleset, judged = (
+        (watching.select(lambda rule: False) if bypassed else watching.for_agent(who.agent))
+        for watching in (rules.ruleset, rules.judged)
+    )
     book = RequestRulebook()
     if tenant is not None and not bypassed:
         book = request_rulebook(rules.rulebook, project.settings.rulebook, who, api, recalled)
-    unwatched = None if ruleset.rules or book else _why_unwatched(ttsr, bypassed)
+    unwatched = None if ruleset.rules or judged.rules or book else _why_unwatched(ttsr, bypassed)
     if unwatched is not None and not recalled.hidden:
         raise _NotInspected(unwatched)
     parts.ast.warm_for(ruleset)
@@ -216,6 +219,7 @@ async def _prepare(
         raw=raw,
         recalled=recalled,
         ruleset=ruleset,
+        judged=judged,
         families=project.families,
         settings=ttsr,
         requester=_requester(project, who, tenant, unwatched if bypassed else _observed(who, ttsr)),
@@ -241,6 +245,7 @@ async def _prepare(
         parts.upstream,
         parts.stores,
         parts.ast,
+        parts.judging,
         Retry(tenant, key, left is not None),
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-import traceback
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
@@ -16,6 +15,7 @@ from ttsr_proxy.interception.exchange import Exchange
 from ttsr_proxy.interception.progress import Ending
 from ttsr_proxy.interrupts.record import INTERRUPTING, InterruptRecord
 from ttsr_proxy.web import metrics
+from ttsr_proxy.web.faults import fault
 from ttsr_proxy.web.metrics import Metrics
 
 _log = structlog.get_logger()
@@ -92,8 +92,7 @@ class Trail:
     def fault(self, error: BaseException, **fields: str) -> None:
         """Log a fault of the program by its place; its message may hold what people wrote."""
         self._metrics.count(metrics.FAULTS)
-        trace = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
-        _log.error("matching_failed", error=type(error).__name__, trace=trace[-6:], **fields)
+        _log.error("matching_failed", **fault(error), **fields)
 
     def answered(self, status: int) -> None:
         """An answer of `status` is complete, unless it is known to have gone otherwise."""

@@ -93,3 +93,10 @@ def test_a_library_that_cannot_be_read_is_a_failure(settings: MakeSettings) -> N
     (folder / "rule.md").write_bytes(b"\xff\xfe")
     (finding,) = about(made, "the rule library")
     assert finding.level == "fail"
+
+
+def test_a_judged_rule_without_a_judge_is_a_warning(settings: MakeSettings, project: ProjectSettings) -> None:
+    rule(project, "polite", "question: Is it rude?")
+    (finding,) = about(settings(), "polite")
+    assert finding.level == "warn"
+    assert "no judge is configured" in finding.what

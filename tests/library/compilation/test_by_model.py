@@ -17,10 +17,11 @@ from ttsr_proxy.config import CompilerSettings
 from ttsr_proxy.library.compilation.blocks import SourceText
 from ttsr_proxy.library.compilation.by_model import ModelCompiler
 from ttsr_proxy.library.compilation.compiler import Compiled
-from ttsr_proxy.library.compilation.models import PlanModel, plan_model
+from ttsr_proxy.library.compilation.models import plan_model
 from ttsr_proxy.library.compilation.prover import Prover
 from ttsr_proxy.library.errors import CompileFailed
 from ttsr_proxy.library.storage.user_library import UserLibrary
+from ttsr_proxy.models import JsonModel
 
 EVAL = "Never call eval on input."
 SOURCE = SourceText(
@@ -42,7 +43,7 @@ class Compiling:
         self.library = library
         self.server = server
         self.prover = prover
-        self.models: list[PlanModel] = []
+        self.models: list[JsonModel] = []
 
     async def compile(
         self,

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from ttsr_proxy.config import JudgeSettings, RecallSettings
+from ttsr_proxy.judges import make_judge
+from ttsr_proxy.judges.question import Judge
 from ttsr_proxy.library.model import LibraryRule, Scenario, Snapshot
 from ttsr_proxy.library.retrieval import Searcher
 
@@ -42,12 +44,14 @@ def make_library() -> MakeLibrary:
 @pytest.fixture
 async def make_searcher(tmp_path: Path) -> AsyncIterator[MakeSearcher]:
     """Makes searchers, by words unless told otherwise, and closes them."""
-    made: list[Searcher] = []
+    made: list[tuple[Searcher, Judge]] = []
 
     def make(judge: JudgeSettings | None = None) -> Searcher:
-        made.append(Searcher(RecallSettings(backend="bm25"), judge or JudgeSettings(), tmp_path))
-        return made[-1]
+        judging = make_judge(judge or JudgeSettings())
+        made.append((Searcher(RecallSettings(backend="bm25"), judging, tmp_path), judging))
+        return made[-1][0]
 
     yield make
-    for searcher in made:
+    for searcher, judging in made:
         await searcher.close()
+        await judging.close()

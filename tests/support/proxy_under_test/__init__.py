@@ -13,7 +13,14 @@ from typing import Any
 import aiohttp
 from strict_anthropic import listening
 
-from ttsr_proxy.config import LibrarySettings, ProjectSettings, Settings, TtsrSettings, Upstreams
+from ttsr_proxy.config import (
+    JudgeSettings,
+    LibrarySettings,
+    ProjectSettings,
+    Settings,
+    TtsrSettings,
+    Upstreams,
+)
 from ttsr_proxy.redis import RedisUrl
 from ttsr_proxy.web.app import create_app
 from ttsr_proxy.web.server import make_runner
@@ -35,6 +42,7 @@ class Workspace:
         self.home = root / "home"
         self.rules = root / "rules"
         self.state = root / "state" / "state.db"
+        self.judge = JudgeSettings()
         for directory in (self.project / ".git", self.home, self.rules, self.state.parent):
             directory.mkdir(parents=True)
 
@@ -43,6 +51,10 @@ class Workspace:
     ) -> Path:
         """Write the file of a stream rule; `front` are further frontmatter keys."""
         return self.rule_file(name, body, condition=condition, **front)
+
+    def judged(self, name: str, question: str = "Is it rude?", **front: Any) -> Path:
+        """Write a rule that a judge is asked about; `front` are further frontmatter keys."""
+        return self.rule_file(name, "Be polite.", question=question, **front)
 
     def rule_file(self, name: str, body: str, **front: Any) -> Path:
         """Write a rule file with these frontmatter keys."""
@@ -69,7 +81,7 @@ class Workspace:
         project = ProjectSettings("default", self.project, self.home, rules=(self.rules,), ttsr=matching)
         return Settings(
             state=self.redis or self.state,
-            library=LibrarySettings(root=self.state.parent / "library"),
+            library=LibrarySettings(root=self.state.parent / "library", judge=self.judge),
             projects=(project,),
             port=0,
             upstreams=Upstreams(anthropic=upstream, openai=upstream),
@@ -90,6 +102,13 @@ class Proxy:
         ):
             document = await response.json()
         return list(reversed(document["items"]))
+
+    async def judged(self) -> dict[str, int]:
+        """How many questions a judge was asked, and what came of them."""
+        async with aiohttp.ClientSession() as session, session.get(f"{self.url}/readyz") as response:
+            document = await response.json()
+        counts: dict[str, int] = document.get("judged", {})
+        return counts
 
     async def log(self, *expected: tuple[str, str]) -> list[dict[str, Any]]:
         """The log once it holds exactly these (action, outcome) pairs, oldest first.

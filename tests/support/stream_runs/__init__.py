@@ -13,6 +13,7 @@ from ttsr_proxy.config import BudgetSettings, HoldSettings, TtsrSettings
 from ttsr_proxy.interception.actions import (
     AbortAttempt,
     Action,
+    Ask,
     CheckAst,
     Finish,
     Log,
@@ -22,6 +23,7 @@ from ttsr_proxy.interception.actions import (
     UpdateLog,
 )
 from ttsr_proxy.interception.exchange import Exchange
+from ttsr_proxy.interception.inquiry import Inquiry
 from ttsr_proxy.interception.setup import Requester, Setup
 from ttsr_proxy.interrupts.record import InterruptRecord
 from ttsr_proxy.protocols.protocol import WireProtocol
@@ -45,6 +47,8 @@ class Run:
     requests: list[dict[str, Any]] = field(default_factory=list)
     entries: dict[str, InterruptRecord] = field(default_factory=dict)
     notes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    judged: list[dict[str, Any]] = field(default_factory=list)
+    """What a judge is asked about, as it is told."""
     finished: bool = False
     broken: bool = False
 
@@ -78,7 +82,11 @@ def play(
     hold: HoldSettings | None = None,
     **ttsr: Any,
 ) -> Run:
-    """Play the attempts in pieces of these sizes. `lost`: each ends as a lost connection does."""
+    """Play the attempts in pieces of these sizes. `lost`: each ends as a lost connection does.
+
+    A judge says yes to all that it is asked.
+    """
+    rules = list(rules)
     raw = json.dumps(body).encode()
     request = protocol.read_request(raw, {})
     assert request is not None
@@ -91,7 +99,10 @@ def play(
             request=request,
             raw=raw,
             recalled=Recalled(place=find_echoes(request.items, protocol.chain_text).place),
-            ruleset=RuleSet(rules, interrupt_mode=settings.interrupt_mode),
+            ruleset=RuleSet(
+                [rule for rule in rules if rule.question is None], interrupt_mode=settings.interrupt_mode
+            ),
+            judged=RuleSet([rule for rule in rules if rule.question is not None], judged=True),
             families=FamilyTable.default(),
             settings=settings,
             requester=Requester("t", "p", None, None, "unknown", "main", False, None),
@@ -134,6 +145,8 @@ def _do(run: Run, exchange: Exchange, actions: Sequence[Action]) -> dict[str, An
                 run.sent += data
             case CheckAst(jobs):
                 todo = [*todo, *exchange.ast_checked([job.run() for job in jobs], 0.0)]
+            case Ask(inquiry):
+                _judge(run, inquiry)
             case Log(records):
                 run.entries.update((record.id, record) for record in records)
             case UpdateLog(record_id, changes):
@@ -145,3 +158,14 @@ def _do(run: Run, exchange: Exchange, actions: Sequence[Action]) -> dict[str, An
             case AbortAttempt():
                 pass
     return asked
+
+
+def _judge(run: Run, inquiry: Inquiry) -> None:
+    for output in inquiry.outputs():
+        output.screen([job.run() for job in output.ast_jobs])
+        if output.questions:
+            run.judged.append({**output.state, "questions": len(output.questions)})
+            inquiry.answered(output, [1.0] * len(output.questions), 0.0)
+    for action in inquiry.concluded(0.0):
+        if isinstance(action, Log):
+            run.entries.update((record.id, record) for record in action.records)

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 
 from ttsr_proxy.cli.doctor.finding import Finding, fail, ok, warn
 from ttsr_proxy.config import LibrarySettings, Settings
+from ttsr_proxy.judges import why_no_judge
 from ttsr_proxy.triggers.ast import AstCheck
 from ttsr_proxy.web.ast_worker import AstWorker
 
@@ -61,11 +62,13 @@ def of_models(settings: Settings, environ: Mapping[str, str]) -> Iterator[Findin
     yield from _of_recall(library, environ)
     judge = library.judge
     if judge.provider == "pass":
-        yield ok("no judge: a search of the library takes what is near")
-    elif find_spec("typesafe_sdk") is None:
+        yield ok("no judge: a search of the library takes what is near, and judged rules are off")
+    elif judge.provider == "jev" and find_spec("typesafe_sdk") is None:
         yield fail("library.judge.provider is jev, but it is not installed", "pip install 'ttsr-proxy[jev]'")
+    elif (reason := why_no_judge(judge, environ)) is not None:
+        yield fail(f"the judge ({judge.provider}) cannot be asked: {reason}", "correct library.judge")
     else:
-        yield from _of_key("judge", "library.judge", judge.api_key_env, environ)
+        yield ok(f"the judge is configured: {judge.provider}")
 
 
 def _of_compiler(library: LibrarySettings, environ: Mapping[str, str]) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from ttsr_proxy.cli.doctor.finding import Finding, fail, ok, warn
 from ttsr_proxy.cli.terminal import counted
 from ttsr_proxy.config import ProjectSettings, Settings
+from ttsr_proxy.judges import why_no_judge
 from ttsr_proxy.library.enforcement import enforced_rules
 from ttsr_proxy.library.errors import LibraryError
 from ttsr_proxy.library.storage.libraries import Libraries
@@ -16,6 +17,7 @@ from ttsr_proxy.rules.buckets import NO_BUCKET, Entry
 from ttsr_proxy.rules.model import Rule
 from ttsr_proxy.rules.providers import BUILTIN_DEFAULTS, LIBRARY
 from ttsr_proxy.triggers.inventory import ProjectRules, project_rules
+from ttsr_proxy.triggers.ruleset import NEEDS_JUDGE
 
 _ABOUT_RULES = "`ttsr-proxy rules check` says more; docs/writing-rules.md has every key"
 
@@ -37,7 +39,7 @@ def _of_project(settings: Settings, project: ProjectSettings) -> Iterator[Findin
             f"the rule library at {settings.library_root} cannot be read: {error}",
             "mend or move the file; until then none of its rules is enforced",
         )
-    found = project_rules(project, compiled)
+    found = project_rules(project, why_no_judge(settings.library.judge), compiled)
     yield from _places(found)
     for problem in found.inventory.problems:
         what = f"{problem.path}: {problem.message}"
@@ -81,7 +83,13 @@ def _of_rule(found: ProjectRules, entry: Entry) -> Iterator[Finding]:
     what = f"{rule.name} ({found.shown_path(rule)})"
     if entry.reason == NO_BUCKET:
         yield warn(f"{what} does nothing: {entry.reason}", f"give it one of these keys; {_ABOUT_RULES}")
-    elif entry.reason is not None and entry.reason == found.ruleset.rejected.get(rule.name):
+    elif rule.question is not None and found.no_judge is not None:
+        yield warn(
+            f"{what} is off: {NEEDS_JUDGE}; {found.no_judge}", "set library.judge; see docs/library.md"
+        )
+    elif entry.reason is not None and entry.reason == (
+        found.ruleset.rejected.get(rule.name) or found.judged.rejected.get(rule.name)
+    ):
         yield fail(f"{what} does not watch: {entry.reason}", f"correct its file; {_ABOUT_RULES}")
     for warning in (*rule.warnings, *found.warnings(entry)):
         if entry.state == "active":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -22,6 +22,7 @@ from ttsr_proxy.rules.providers import BUILTIN_DEFAULTS, RuleDirectories
 from ttsr_proxy.rules.repairs import decode
 from ttsr_proxy.triggers.inventory import ProjectRules
 from ttsr_proxy.triggers.lint import Finding, lint_rule
+from ttsr_proxy.triggers.ruleset import NEEDS_JUDGE
 
 _STYLES = {"error": "red bold", "warning": "yellow bold"}
 
@@ -55,7 +56,8 @@ def check_rules(
         findings = [*_problems(found.inventory.problems), *_states(entries)]
     ttsr, tools = found.project.ttsr, known_tools(found)
     for rule in rules:
-        findings += lint_rule(rule, _lines(rule), ttsr, tools)
+        lines = _lines(rule)
+        findings += [*lint_rule(rule, lines, ttsr, tools), *_judged(found, rule, lines)]
     errors = sum(finding.level == "error" for finding in findings)
     warnings = len(findings) - errors
     if as_json:
@@ -116,6 +118,16 @@ def _states(entries: Sequence[Entry]) -> Iterator[Finding]:
                 f"the rule {entry.rule.name} is not active: {reason}",
                 "Give it a condition, a description or alwaysApply: true.",
             )  # fmt: skip
+
+
+def _judged(found: ProjectRules, rule: Rule, lines: Mapping[str, int]) -> Iterator[Finding]:
+    """A rule with a question where nobody can be asked."""
+    if rule.question is not None and found.no_judge is not None:
+        yield Finding(
+            "warning", "no-judge", rule.path or rule.name, lines.get("question"), "question",
+            f"the rule is off: {NEEDS_JUDGE}; {found.no_judge}",
+            "Set library.judge.provider and what it needs.",
+        )  # fmt: skip
 
 
 def _lines(rule: Rule) -> dict[str, int]:

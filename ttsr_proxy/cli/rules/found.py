@@ -10,6 +10,7 @@ import click
 
 from ttsr_proxy.cli.options import settings_for
 from ttsr_proxy.errors import TtsrError
+from ttsr_proxy.judges import why_no_judge
 from ttsr_proxy.library.enforcement import enforced_rules
 from ttsr_proxy.library.errors import LibraryError
 from ttsr_proxy.library.storage.libraries import Libraries
@@ -34,7 +35,7 @@ def rules_of(
         compiled = enforced_rules(Libraries(settings.library_root).of(place.library_user).snapshot())
     except LibraryError as error:
         click.echo(f"ttsr-proxy: {error}", err=True)
-    return project_rules(place, compiled)
+    return project_rules(place, why_no_judge(settings.library.judge), compiled)
 
 
 def shown_effect(effect: Effect | None) -> str:

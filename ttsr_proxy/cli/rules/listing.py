@@ -138,6 +138,8 @@ def _watches(found: ProjectRules, entry: Entry) -> str:
 def _interrupts(found: ProjectRules, entry: Entry) -> str:
     holds = found.effective(entry)
     own = holds["overrides"]
+    if entry.rule.question is not None:
+        return "judged, observed" if holds["observe"] else "judged, never"
     if holds["observe"]:
         return "observed" + ("*" if "observe" in own else "")
     mode = holds["interruptMode"] + ("*" if "interruptMode" in own else "")

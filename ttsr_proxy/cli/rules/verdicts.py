@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from ttsr_proxy.interception.repeat import may_fire
 from ttsr_proxy.jsontext import JsonObject
 from ttsr_proxy.rules.buckets import Entry
+from ttsr_proxy.rules.model import Rule
 from ttsr_proxy.triggers.ast import language_of, usable
 from ttsr_proxy.triggers.compiled import CompiledRule, compile_rule
 from ttsr_proxy.triggers.globs import path_names
 from ttsr_proxy.triggers.inventory import Effect, ProjectRules
 from ttsr_proxy.triggers.match import Match, StreamContext
 from ttsr_proxy.triggers.occurrences import occurrences
+from ttsr_proxy.triggers.ruleset import NEEDS_JUDGE
+from ttsr_proxy.triggers.screening import Screening
 
 _AROUND = 60
 """Characters on either side of a match that are shown of its lines."""
@@ -50,12 +53,16 @@ class Verdict:
 def try_rules(rules: ProjectRules, text: str, trial: Trial, names: Sequence[str]) -> Iterator[Verdict]:
     """A verdict for each rule, or for each of `names`; those that fire first."""
     found = occurrences(rules.ruleset, text, trial.context)
-    for_agent = frozenset(rules.ruleset.for_agent(trial.agent).registered)
+    watching = (rules.ruleset, rules.judged)
+    for_agent = frozenset(name for ruleset in watching for name in ruleset.for_agent(trial.agent).registered)
+    asking = {rule.name for rule in _asking(rules, text, trial.context)}
     by_rule: dict[str, list[Match]] = {}
     for match in found.matches:
         by_rule.setdefault(match.rule.name, []).append(match)
     verdicts = [
-        _verdict(rules, entry, tuple(by_rule.get(entry.rule.name, ())), trial, for_agent)
+        _verdict(
+            rules, entry, tuple(by_rule.get(entry.rule.name, ())), trial, for_agent, entry.rule.name in asking
+        )
         for entry in rules.inventory.entries
         if not names or entry.rule.name in names
     ]
@@ -111,8 +118,20 @@ def _match_to_dict(match: Match, text: str) -> JsonObject:
     }
 
 
+def _asking(rules: ProjectRules, text: str, context: StreamContext) -> list[Rule]:
+    """The judged rules whose question would be asked about the text."""
+    screening = Screening(rules.judged, text, context)
+    hits = screening.ast_check.run() if screening.ast_check is not None else ()
+    return [rule for rule, _ in screening.occasions(hits)]
+
+
 def _verdict(
-    rules: ProjectRules, entry: Entry, matches: tuple[Match, ...], trial: Trial, for_agent: frozenset[str]
+    rules: ProjectRules,
+    entry: Entry,
+    matches: tuple[Match, ...],
+    trial: Trial,
+    for_agent: frozenset[str],
+    asks: bool,
 ) -> Verdict:
     rule = entry.rule
     if entry.bucket != "ttsr":
@@ -121,6 +140,8 @@ def _verdict(
         agents = ", ".join(rule.agents or ())
         reason = f"agents: it is for {agents}, not for {trial.agent or 'main'}"
         return Verdict(entry, matches, reason)
+    if asks:
+        return Verdict(entry, (), f"{NEEDS_JUDGE}, and this command asks none: {rule.question}")
     if not matches:
         return Verdict(entry, (), _why_not(rules, entry, trial.context))
     since = (trial.fired or {}).get(rule.name)
@@ -152,7 +173,7 @@ def _why_not(rules: ProjectRules, entry: Entry, context: StreamContext) -> str:
         return f"scope: {scope or 'the default (text, tool)'} does not reach {here}"
     if not compiled.scope.matches(context.source, context.tool, context.kind, names):
         return f"scope: no path glob of {scope} matches {at}"
-    if context.source != "tool" and not compiled.conditions:
+    if context.source != "tool" and compiled.ast_patterns and not compiled.conditions:
         return "astCondition: it looks at tool calls only"
     if compiled.globs and not any(name.match(glob) for glob in compiled.globs for name in names):
         return f"globs: none of {', '.join(entry.rule.globs or ())} matches {at}"

@@ -14,7 +14,6 @@ from ttsr_proxy.library.compilation import prompt
 from ttsr_proxy.library.compilation.blocks import MAX_BATCHES, Block, SourceText, batches, split_blocks
 from ttsr_proxy.library.compilation.candidates import ProposedTriggers, excerpt
 from ttsr_proxy.library.compilation.compiler import Compiled, prove
-from ttsr_proxy.library.compilation.models import Message, PlanModel
 from ttsr_proxy.library.compilation.nearest import Nearest
 from ttsr_proxy.library.compilation.plan import (
     WRITING,
@@ -31,6 +30,7 @@ from ttsr_proxy.library.compilation.validation import Inputs, evidence_faults, h
 from ttsr_proxy.library.drafting import Draft, RuleText
 from ttsr_proxy.library.errors import CompileFailed
 from ttsr_proxy.library.model import LibraryRule, Origin, Scenario, Snapshot, Triggers
+from ttsr_proxy.models import JsonModel, Message, ModelFailed
 
 LISTED_RULES = 60
 """Rules that the model is shown of a larger library: the most alike, and those that are named."""
@@ -62,7 +62,7 @@ class _Checked:
 class ModelCompiler:
     """Compiles with a model, at most `attempts` times for each batch."""
 
-    def __init__(self, model: PlanModel, prover: Prover, attempts: int) -> None:
+    def __init__(self, model: JsonModel, prover: Prover, attempts: int) -> None:
         self._model = model
         self._prover = prover
         self._attempts = attempts
@@ -109,7 +109,7 @@ class ModelCompiler:
         best: _Checked | None = None
         faults: list[str] = []
         for attempt in range(1, self._attempts + 1):
-            answer = await self._model.ask(prompt.SYSTEM, messages, plan_schema())
+            answer = await self._ask(messages)
             try:
                 checked = await self._check(read_plan(answer), inputs)
             except PlanError as error:
@@ -126,6 +126,12 @@ class ModelCompiler:
             told = "; ".join(faults[:3])
             raise CompileFailed(f"no usable plan after {self._attempts} attempts: {told}")
         return best, self._attempts
+
+    async def _ask(self, messages: Sequence[Message]) -> str:
+        try:
+            return await self._model.ask(prompt.SYSTEM, messages, plan_schema())
+        except ModelFailed as error:
+            raise CompileFailed(str(error)) from error
 
     async def _check(self, plan: Plan, inputs: Inputs) -> _Checked:
         evidence: dict[int, list[str]] = {}

@@ -1,68 +1,19 @@
-"""What a judge is asked and answers: does this rule, or this scenario, concern the task?"""
+"""What a judge is asked about a library: does this rule, or this scenario, concern the task?"""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
 
-from ttsr_proxy.jsontext import JsonObject, canonical
+from ttsr_proxy.jsontext import JsonObject
+from ttsr_proxy.judges.question import Question
 from ttsr_proxy.library.model import LibraryRule, Snapshot
 
 _FIRST_CONSTRAINTS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """One yes/no question and what either answer means."""
-
-    instructions: JsonObject
-    if_true: str
-    if_false: str
-
-    @property
-    def digest(self) -> str:
-        """Equal for equal questions only, whoever's rules they are about: for answers that are kept."""
-        text = canonical([self.instructions, self.if_true, self.if_false])
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """A probability for each question in their order; None where there is no answer, and then why."""
-
-    probabilities: tuple[float | None, ...]
-    warning: str | None = None
-
-
-class Judge(Protocol):
-    """Never raises: what goes wrong is in the answers' warning."""
-
-    @property
-    def name(self) -> str:
-        """As the API's field `judge` has it."""
-
-    async def ask(self, context: str, questions: Sequence[Question]) -> Answers:
-        """The answers about one task."""
-
-    async def close(self) -> None:
-        """Close its connections."""
-
-
-class PassJudge:
-    """Judges nothing, so that everything passes, and says why."""
-
-    name = "pass"
-
-    def __init__(self, reason: str) -> None:
-        self._reason = reason
-
-    async def ask(self, context: str, questions: Sequence[Question]) -> Answers:
-        return Answers((None,) * len(questions), self._reason)
-
-    async def close(self) -> None:
-        pass
+def task(context: str) -> JsonObject:
+    """What the questions are about."""
+    return {"task_context": context}
 
 
 def about_rule(rule: LibraryRule) -> Question:

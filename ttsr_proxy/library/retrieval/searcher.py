@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from ttsr_proxy.config import JudgeSettings, RecallSettings
+from ttsr_proxy.config import RecallSettings
 from ttsr_proxy.jsontext import JsonObject
+from ttsr_proxy.judges.question import Answers, Judge, PassJudge, Question
 from ttsr_proxy.library.model import LibraryRule, Snapshot
-from ttsr_proxy.library.retrieval.jev import JevJudge, NoJudge
-from ttsr_proxy.library.retrieval.judging import (
-    Answers,
-    Judge,
-    PassJudge,
-    Question,
-    about_rule,
-    about_scenario,
-)
+from ttsr_proxy.library.retrieval.judging import about_rule, about_scenario, task
 from ttsr_proxy.library.retrieval.recall import NARROW, WIDE, Candidates, Recall
 from ttsr_proxy.library.retrieval.rendering import Match, render
 
@@ -34,9 +26,10 @@ SCENARIO_THRESHOLD: Final = 0.35
 class Searcher:
     """Answers what the search endpoint answers. One for the process; nothing in it blocks the event loop."""
 
-    def __init__(self, recall: RecallSettings, judge: JudgeSettings, root: Path) -> None:
+    def __init__(self, recall: RecallSettings, judge: Judge, root: Path) -> None:
+        """The judge stays its owner's, who closes it."""
         self._recall = Recall(recall, root)
-        self._judge = _judge(judge)
+        self._judge = judge
         self.searches: Counter[str] = Counter()
         """Searches by who judged their rules."""
         self.questions: Counter[str] = Counter()
@@ -90,21 +83,22 @@ class Searcher:
         return result
 
     async def close(self) -> None:
-        """Close models, files and connections."""
+        """Close models and files."""
         await self._recall.close()
-        await self._judge.close()
 
     async def _ask(self, context: str, questions: Sequence[Question], until: float) -> Answers:
         try:
             async with asyncio.timeout_at(until):
-                answers = await self._judge.ask(context, questions)
+                answers = await self._judge.ask(task(context), questions)
         except TimeoutError:
             late = f"not judged within {DEADLINE_SECONDS:.0f} seconds"
             answers = Answers((None,) * len(questions), late)
-        if self._judge.name != "pass":
-            unanswered = answers.probabilities.count(None)
-            self.questions["answered"] += len(questions) - unanswered
-            self.questions["unanswered"] += unanswered
+        if isinstance(self._judge, PassJudge):
+            told = f"{self._judge.reason}, so every candidate is returned: check each rule's conditions"
+            return Answers(answers.probabilities, told)
+        unanswered = answers.probabilities.count(None)
+        self.questions["answered"] += len(questions) - unanswered
+        self.questions["unanswered"] += unanswered
         return answers
 
     def _selection(self, candidates: Candidates, filtered: Answers, passed: Sequence[str]) -> JsonObject:
@@ -129,20 +123,6 @@ class Searcher:
         if warnings := [text for text in (candidates.warning, filtered.warning) if text]:
             selection["warning"] = "; ".join(warnings)
         return selection
-
-
-def _judge(settings: JudgeSettings) -> Judge:
-    if settings.provider == "pass":
-        return PassJudge(
-            "no judge is configured, so every candidate is returned: check each rule's conditions"
-        )
-    key = os.environ.get(settings.api_key_env, "")
-    try:
-        if not key:
-            raise NoJudge(f"the environment variable {settings.api_key_env} is not set")
-        return JevJudge(settings.base_url, settings.model, key, settings.timeout)
-    except NoJudge as error:
-        return PassJudge(f"the judge cannot be used, so every candidate is returned: {error}")
 
 
 def _result(

@@ -13,6 +13,7 @@ from ttsr_proxy.rules.model import Rule
 from ttsr_proxy.triggers.compiled import RuleRejected, compile_rule
 from ttsr_proxy.triggers.lint.finding import Finding, Level, Subject
 from ttsr_proxy.triggers.lint.patterns import check_breadth, check_cost, check_usable
+from ttsr_proxy.triggers.lint.question import check_question
 from ttsr_proxy.triggers.lint.reach import check_globs, check_modes, check_scope
 from ttsr_proxy.triggers.lint.reading import check_reading
 from ttsr_proxy.triggers.lint.words import check_action, check_own_words, check_text
@@ -25,6 +26,7 @@ _CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     check_scope,
     check_globs,
     check_modes,
+    check_question,
     check_breadth,
     check_cost,
     check_action,

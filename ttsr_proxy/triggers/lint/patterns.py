@@ -69,8 +69,8 @@ def check_usable(subject: Subject) -> Iterator[Finding]:
 
 
 def check_breadth(subject: Subject) -> Iterator[Finding]:
-    """Conditions, or single alternatives, that match nearly any text."""
-    if subject.compiled is None:
+    """Conditions, or single alternatives, that match nearly any text. Before a judge they may."""
+    if subject.compiled is None or subject.rule.question is not None:
         return
     for number, condition in enumerate(subject.compiled.conditions, 1):
         if _is_file_gate(subject, condition):
@@ -97,10 +97,8 @@ def check_cost(subject: Subject) -> Iterator[Finding]:
     """Conditions that some text makes slow, and those that would hold back every answer."""
     if subject.compiled is None:
         return
-    interrupts_prose = (subject.rule.interrupt_mode or subject.ttsr.interrupt_mode) in (
-        "always",
-        "prose-only",
-    )
+    mode = subject.rule.interrupt_mode or subject.ttsr.interrupt_mode
+    interrupts_prose = subject.rule.question is None and mode in ("always", "prose-only")
     for number, condition in enumerate(subject.compiled.conditions, 1):
         if nested_loop(condition.pattern):
             yield subject.finding(

@@ -26,7 +26,7 @@ def check_scope(subject: Subject) -> Iterator[Finding]:
             "error", "invalid-scope", "scope", warning,
             "Write text, thinking, tool, tool:NAME or tool:NAME(GLOB).",
         )  # fmt: skip
-    watches = bool(rule.condition or rule.ast_condition)
+    watches = bool(rule.condition or rule.ast_condition or rule.question)
     if watches and not scope.reachable:
         yield subject.finding(
             "error", "scope-reaches-nothing", "scope", "the scope reaches no stream, so the rule never fires",

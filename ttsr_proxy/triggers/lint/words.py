@@ -25,7 +25,7 @@ _ACTION = re.compile(
 
 def check_action(subject: Subject) -> Iterator[Finding]:
     """A rule about something that is done, which watches what is said."""
-    if not subject.watches_prose:
+    if not subject.watches_prose or subject.rule.question is not None:
         return
     for number, pattern in enumerate(subject.rule.condition or (), 1):
         if _ACTION.search(pattern.replace(r"\b", "")):
@@ -40,7 +40,7 @@ def check_action(subject: Subject) -> Iterator[Finding]:
 
 def check_own_words(subject: Subject) -> Iterator[Finding]:
     """A rule about prose that its own text breaks: a model that repeats the rule breaks it again."""
-    if subject.compiled is None or not subject.watches_prose:
+    if subject.compiled is None or not subject.watches_prose or subject.rule.question is not None:
         return
     source = StreamContext("text" if subject.compiled.scope.text else "thinking")
     matches = occurrences(RuleSet([subject.rule]), subject.rule.reminder_text, source).matches
@@ -64,7 +64,7 @@ def check_text(subject: Subject) -> Iterator[Finding]:
             "error", "empty-rule", None, "the rule has no text, so the model is not told what to do",
             "Write what to do instead below the frontmatter.",
         )  # fmt: skip
-    if (rule.condition or rule.ast_condition) and len(rule.reminder_text) > LONG_CONTENT:
+    if (rule.condition or rule.ast_condition or rule.question) and len(rule.reminder_text) > LONG_CONTENT:
         yield subject.finding(
             "warning", "long-rule", None,
             f"the text has {len(rule.content):,} characters and is sent at every violation",

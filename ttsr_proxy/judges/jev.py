@@ -12,8 +12,8 @@ from typing import Any, Final
 import structlog
 
 from ttsr_proxy import jsontext
-from ttsr_proxy.errors import TtsrError
-from ttsr_proxy.library.retrieval.judging import Answers, Question
+from ttsr_proxy.jsontext import JsonObject, canonical
+from ttsr_proxy.judges.question import Answers, Question
 
 STATE_AND_ALL: Final = 52_000
 STATE_AND_LONGEST: Final = 28_000
@@ -30,20 +30,15 @@ KEPT: Final = 20_000
 _log = structlog.get_logger()
 
 
-class NoJudge(TtsrError):
-    """The judge that is configured cannot be used, and why."""
-
-
 class JevJudge:
-    """Raises NoJudge when it is made without its package. `timeout` in seconds, for one request."""
+    """Needs its package, the extra `jev`. `timeout` in seconds, for one request."""
 
     name = "jev_noul"
 
     def __init__(self, base_url: str, model: str, key: str, timeout: float) -> None:
-        try:
-            import typesafe_sdk
-        except ImportError as error:
-            raise NoJudge("the extra is not installed: pip install 'ttsr-proxy[jev]'") from error
+        # Imported here: it is an extra, and slow to import.
+        import typesafe_sdk
+
         self._sdk: Any = typesafe_sdk
         self._model = model
         self._client: Any = typesafe_sdk.AsyncTypeSafeClient(
@@ -58,8 +53,9 @@ class JevJudge:
         self._failures = 0
         self._broken_until = 0.0
 
-    async def ask(self, context: str, questions: Sequence[Question]) -> Answers:
-        about = hashlib.sha256(context.encode("utf-8", "surrogatepass")).hexdigest()
+    async def ask(self, state: JsonObject, questions: Sequence[Question]) -> Answers:
+        told = canonical(state)
+        about = hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
         digests = [question.digest for question in questions]
         answers = {digest: self._known(about, digest) for digest in digests}
         missing = {
@@ -68,15 +64,15 @@ class JevJudge:
             if answers[digest] is None
         }
         failure: str | None = None
-        batches, too_long = _batches(context, missing)
+        batches, too_long = _batches(told, missing)
         if too_long:
-            failure = f"the context is too long for {too_long} question(s)"
+            failure = f"what is to be judged is too long for {too_long} question(s)"
         for batch in batches:
             if time.monotonic() < self._broken_until:
                 failure = failure or "the judge failed again and again and is left alone for a while"
                 break
             try:
-                given = await self._judge(context, batch)
+                given = await self._judge(state, batch)
             except self._sdk.TypeSafeError as error:
                 failure = self._failed(error)
                 continue
@@ -95,7 +91,7 @@ class JevJudge:
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def _judge(self, context: str, batch: Mapping[str, Question]) -> dict[str, float]:
+    async def _judge(self, state: JsonObject, batch: Mapping[str, Question]) -> dict[str, float]:
         """The answers by the questions' digests, which are their names."""
         asked = {
             digest: self._sdk.Noul(
@@ -104,7 +100,7 @@ class JevJudge:
             )
             for digest, question in batch.items()
         }
-        response = await self._client.system_one({"task_context": context}, asked, model=self._model)
+        response = await self._client.system_one(state, asked, model=self._model)
         given: dict[str, float] = {}
         for digest in batch:
             answer = response.nouls.get(digest)
@@ -134,9 +130,9 @@ class JevJudge:
             self._kept.popitem(last=False)
 
 
-def _batches(context: str, questions: Mapping[str, Question]) -> tuple[list[dict[str, Question]], int]:
+def _batches(told: str, questions: Mapping[str, Question]) -> tuple[list[dict[str, Question]], int]:
     """Requests that keep the model's limits, and how many questions fit into none."""
-    state = _tokens(context)
+    state = _tokens(told)
     batches: list[dict[str, Question]] = []
     left_out = room = 0
     for digest, question in questions.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from ttsr_proxy.config import HoldSettings
 from ttsr_proxy.interception.blocks import BlockMatch, WatchedBlock
@@ -13,7 +14,7 @@ from ttsr_proxy.interception.delivery import Delivery
 from ttsr_proxy.interception.permission import Decision
 from ttsr_proxy.interrupts.record import Action, Outcome
 from ttsr_proxy.jsontext import JsonObject
-from ttsr_proxy.protocols.events import ProtocolEvent, ResponseEnding, Usage
+from ttsr_proxy.protocols.events import BlockDelta, ProtocolEvent, ResponseEnding, Usage
 from ttsr_proxy.protocols.protocol import ResponseReader, WireProtocol
 from ttsr_proxy.sessions.record import ShadowBlock
 
@@ -81,6 +82,15 @@ class Attempt:
     def add(self, block: WatchedBlock) -> None:
         self.blocks[block.index] = block
         self.order.append(block)
+
+    def first_deltas(self, limit: int) -> list[BlockDelta]:
+        """The deltas of one block that wait first in the inbox, at most `limit`."""
+        run: list[BlockDelta] = []
+        for event in islice(self.inbox, limit):
+            if not isinstance(event, BlockDelta) or (run and event.index != run[0].index):
+                break
+            run.append(event)
+        return run
 
     def complete(self, block: WatchedBlock, value: JsonObject) -> None:
         self.blocks.pop(block.index, None)

@@ -156,6 +156,8 @@ class WatchedBlock:
             return self.received
         if self.whole:
             return 0
+        if self._edits is None and not self._resumed and not self.waiting:
+            return self._matchers[0].safe_until
         limits = [matcher.safe_until for matcher in (self._matchers[0], *self._resumed)]
         return min([*limits, self.firm_until, *(found.match.start for found in self.waiting)])
 
@@ -177,12 +179,7 @@ class WatchedBlock:
         """More of the block's stream; the matches that it completes."""
         if not text:
             return []
-        if self._visible is None:
-            stripped = text.lstrip()
-            if stripped:
-                self._visible = self.received + len(text) - len(stripped)
-        self._pieces.append(text)
-        self.received += len(text)
+        self._take(text)
         if self._calls is not None:
             return self._feed_views(self._calls.feed(text))
         if 0 not in self._matchers:
@@ -191,6 +188,19 @@ class WatchedBlock:
         for matcher in (self._matchers[0], *self._resumed):
             matches += self._found(0, matcher.feed(text))
         return matches
+
+    def skim(self, text: str) -> bool:
+        """Whether text that came in several deltas at once holds nothing of interest: then it is taken in.
+
+        Else nothing has happened. Only for prose; calls and edits are read delta by delta.
+        """
+        if self._calls is not None or self._edits is not None or self._resumed or self.waiting:
+            return False
+        prose = self._matchers.get(0)
+        if prose is not None and not prose.skim(text):
+            return False
+        self._take(text)
+        return True
 
     def close(self) -> list[BlockMatch]:
         """The block is complete: what the regex conditions say about the whole of it."""
@@ -237,6 +247,14 @@ class WatchedBlock:
     def view_text(self, view: int) -> str:
         """The text of a view so far."""
         return self._matchers[view].text
+
+    def _take(self, text: str) -> None:
+        if self._visible is None:
+            stripped = text.lstrip()
+            if stripped:
+                self._visible = self.received + len(text) - len(stripped)
+        self._pieces.append(text)
+        self.received += len(text)
 
     def _feed_views(self, deltas: Sequence[ViewDelta]) -> list[BlockMatch]:
         matches: list[BlockMatch] = []

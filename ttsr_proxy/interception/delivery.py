@@ -8,7 +8,8 @@ prose is held change when it is delivered, never the verdict.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ttsr_proxy.config import HoldSettings
 from ttsr_proxy.interception.blocks import WatchedBlock
@@ -25,8 +26,7 @@ from ttsr_proxy.protocols.events import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
+class _Held(Struct, frozen=True):
     event: ProtocolEvent
     block: WatchedBlock | None
     end: int
@@ -52,8 +52,9 @@ class Delivery:
     def held_bytes(self) -> int:
         return sum(len(held.event.raw) for held in self._queue)
 
-    def push(self, event: ProtocolEvent, block: WatchedBlock | None, now: float) -> None:
-        self._queue.append(_Held(event, block, block.received if block is not None else 0, now))
+    def push(self, event: ProtocolEvent, block: WatchedBlock | None, end: int, now: float) -> None:
+        """Queue an event; `end` are the characters of its block up to and including it."""
+        self._queue.append(_Held(event, block, end, now))
 
     def judged(self, block: WatchedBlock) -> None:
         """All text of the block so far was judged: what is more than may be held is overdue.
@@ -66,16 +67,35 @@ class Delivery:
         """The bytes of everything that may go now."""
         if not self._queue:
             return b""
-        out = []
+        out: list[bytes] = []
         while self._queue:
             held = self._queue[0]
-            abandoned = held.block is not None and held.block.abandoned
+            block = held.block
+            abandoned = block is not None and block.abandoned
             if not abandoned and not self._may_go(held, now):
                 break
             self._queue.popleft()
             if not abandoned:
                 out.append(self._send(held))
+                if block is not None and self._queue and isinstance(held.event, BlockDelta):
+                    self._send_more(block, out)
         return b"".join(out)
+
+    def _send_more(self, block: WatchedBlock, out: list[bytes]) -> None:
+        """The deltas behind one that has just gone, up to the same limit: it is the same for all of them."""
+        queue, limit, delta, index = self._queue, self._limit(block), self._client.delta, block.client_index
+        while queue:
+            held = queue[0]
+            if held.block is not block or held.end > limit or not isinstance(held.event, BlockDelta):
+                break
+            queue.popleft()
+            out.append(delta(held.event, index))
+
+    def _limit(self, block: WatchedBlock) -> int:
+        """How many characters of a block may be shown at once, however long they have waited."""
+        if block.cleared or not block.holding:
+            return block.received
+        return 0 if block.whole else min(block.firm_until, max(block.safe_until, block.overdue))
 
     def cut(self, block: WatchedBlock, at: int, now: float) -> bytes:
         """The block is interrupted at a character: deliver what stands before it and drop the rest.
@@ -136,9 +156,8 @@ class Delivery:
             return self._first or block.kind != "text" or not self._blank(block)
         if block.whole or isinstance(held.event, BlockEnded):
             return False
-        firm = block.firm_until
         waited = held.since + self._hold.max_seconds <= now
-        shown = firm if waited else min(firm, max(block.safe_until, block.overdue))
+        shown = block.firm_until if waited else self._limit(block)
         if isinstance(held.event, BlockStarted):
             return not self._blank(block) and self._first_text_end(block) <= shown
         return held.end <= shown

@@ -213,7 +213,13 @@ class Exchange:
         attempt = progress.attempt
         if attempt is None:
             return
+        singly = 0
         while self._goes_on(attempt) and attempt.inbox:
+            if not singly and len(attempt.inbox) > 1 and not attempt.over:
+                singly = self._watch.skim(attempt, now)
+                if not attempt.inbox:
+                    break
+            singly = max(singly - 1, 0)
             yield from self._handle(attempt, attempt.inbox.popleft(), now)
         if self._goes_on(attempt):
             yield from progress.release(now)

@@ -130,7 +130,7 @@ class Progress:
             if attempt.number > 1:
                 return
             event = Other(event.raw)
-        attempt.delivery.push(event, block, now)
+        attempt.delivery.push(event, block, block.received if block is not None else 0, now)
 
     def release(self, now: float) -> Iterator[Action]:
         """Whatever of the queue may go to the client now."""

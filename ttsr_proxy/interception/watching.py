@@ -14,6 +14,9 @@ from ttsr_proxy.interception.rule_reads import RuleReads
 from ttsr_proxy.protocols.events import BlockDelta, BlockEnded, BlockStarted
 from ttsr_proxy.triggers.ast import AstHit
 
+LONGEST_RUN = 64
+"""Deltas that are looked at together. If one of them needs a closer look, all of them get it."""
+
 
 class Watch:
     """Feeds blocks to their matchers, judges what they find and acts on it."""
@@ -62,6 +65,28 @@ class Watch:
             yield from self._judged(attempt, found, block, now)
         if self._progress.current(attempt):
             attempt.delivery.judged(block)
+
+    def skim(self, attempt: Attempt, now: float) -> int:
+        """Take in the deltas of one block that wait first in the inbox, if none of them needs a look.
+
+        Returns how many have to be looked at one by one instead.
+        """
+        run = attempt.first_deltas(LONGEST_RUN)
+        if len(run) < 2 or attempt.whole_body is not None:
+            return len(run)
+        block = attempt.blocks.get(run[0].index)
+        if block is None:
+            return len(run)
+        end = block.received
+        if not block.skim("".join([event.text for event in run])):
+            return len(run)
+        push = attempt.delivery.push
+        for event in run:
+            attempt.inbox.popleft()
+            end += len(event.text)
+            push(event, block, end, now)
+        attempt.delivery.judged(block)
+        return 0
 
     def end(self, attempt: Attempt, event: BlockEnded, now: float) -> Iterator[Action]:
         """The block is complete."""

@@ -3,12 +3,15 @@
 A protocol module reads upstream's bytes into these events. Each keeps the original bytes (`raw`) of the
 server-sent event it came from, so that what needs no change is forwarded as it came. The concatenation of
 all `raw` of an attempt is exactly what upstream sent.
+
+Events are structs of msgspec, which are made in a third of the time that a frozen dataclass takes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+from msgspec import Struct, field
 
 from ttsr_proxy.jsontext import JsonObject
 
@@ -19,8 +22,7 @@ Channel: TypeAlias = Literal["text", "thinking", "arguments", "other"]
 """Which text a delta adds to; `other` (signatures, citations) is not matched."""
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """Token counts as upstream reported them; `None` where it said nothing."""
 
     input_tokens: int | None = None
@@ -29,16 +31,14 @@ class Usage:
     """The whole usage object as it came."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseStarted:
+class ResponseStarted(Struct, frozen=True):
     raw: bytes
     response_id: str
     model: str
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True)
-class BlockStarted:
+class BlockStarted(Struct, frozen=True):
     raw: bytes
     index: int
     kind: BlockKind
@@ -53,8 +53,7 @@ class BlockStarted:
     """Which of several answers the block belongs to, where a request can ask for more than one."""
 
 
-@dataclass(frozen=True, slots=True)
-class BlockDelta:
+class BlockDelta(Struct, frozen=True):
     raw: bytes
     index: int
     channel: Channel
@@ -62,16 +61,14 @@ class BlockDelta:
     """The piece of text, thinking or tool input (JSON, if not freeform); empty for `other`."""
 
 
-@dataclass(frozen=True, slots=True)
-class BlockEnded:
+class BlockEnded(Struct, frozen=True):
     raw: bytes
     index: int
     value: JsonObject
     """The complete block as history carries it: whole text, parsed tool input, signature."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseEnding:
+class ResponseEnding(Struct, frozen=True):
     """The stop reason and final usage; more events may follow (Anthropic's `message_delta`)."""
 
     raw: bytes
@@ -79,23 +76,20 @@ class ResponseEnding:
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseEnded:
+class ResponseEnded(Struct, frozen=True):
     """The terminal event: after it the response is complete."""
 
     raw: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class StreamFailed:
+class StreamFailed(Struct, frozen=True):
     """An error that upstream reported inside the stream."""
 
     raw: bytes
     error: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class Other:
+class Other(Struct, frozen=True):
     """Pings, comments, unknown events and bytes that are no event: forwarded, never interpreted."""
 
     raw: bytes

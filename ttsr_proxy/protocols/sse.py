@@ -10,7 +10,8 @@ bytes alone, never on how they were chunked, and each byte is looked at once, ho
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 DEFAULT_MAX_EVENT = 64 * 1024 * 1024
 """Bytes of one event that are kept for interpretation."""
@@ -22,8 +23,7 @@ _LF = 0x0A
 _MAX_RETRY_DIGITS = 18
 
 
-@dataclass(frozen=True, slots=True)
-class SseEvent:
+class SseEvent(Struct, frozen=True):
     """One block of the stream."""
 
     event: str

@@ -42,7 +42,7 @@ class StreamMatcher:
 
     __slots__ = (
         "_ast_held", "_awake", "_block", "_by_start", "_closed", "_cuts", "_fed", "_fired", "_held_by_start",
-        "_holding", "_plan", "_safe", "_scans", "_tail", "ast_check", "not_inspected",
+        "_holding", "_plan", "_safe", "_safe_is_known", "_scans", "_tail", "ast_check", "not_inspected",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, holding: frozenset[str]) -> None:
@@ -61,6 +61,8 @@ class StreamMatcher:
         self._cuts: dict[str, int] = {}
         """Where the first match of each holding rule begins."""
         self._safe = 0
+        self._safe_is_known = False
+        """Nothing has happened since `_safe` was found out."""
         self.ast_check: AstCheck | None = None
         """After `close()`: the search of ast patterns that is still to be done, if any."""
         self.not_inspected: str | None = None
@@ -87,6 +89,9 @@ class StreamMatcher:
         Everything before the first start from which a holding rule's condition could still match, and before
         the first match of a holding rule. 0 while an ast pattern of a holding rule is still to be searched.
         """
+        if self._safe_is_known:
+            return self._safe
+        self._safe_is_known = True
         limit = 0 if self._ast_held else min(self._cuts.values(), default=self._fed)
         if limit > self._safe and not self._closed:
             limit = min(limit, self._first_held())
@@ -96,6 +101,7 @@ class StreamMatcher:
     def forgive(self, rule: str) -> None:
         """The match of this rule is no violation: it holds nothing back."""
         self._cuts.pop(rule, None)
+        self._safe_is_known = False
 
     def begin_at(self, place: int) -> None:
         """Before any text: no match may start before this character of the block."""
@@ -105,12 +111,9 @@ class StreamMatcher:
         """Add text; the matches that it settles, by start and then rule order."""
         if self._closed:
             raise RuntimeError("the block has ended; ask the rule set for a new matcher")
-        self._block.append(delta)
-        self._fed += len(delta)
+        window = self._take(delta)
         if not delta or not self._plan.conditions:
             return ()
-        window = self._tail + delta
-        self._tail = window[-CONTEXT:]
         for index in self._plan.gate.woken(window, len(delta)):
             if self._plan.conditions[index].rule not in self._fired:
                 self._awake.add(index)
@@ -118,6 +121,20 @@ class StreamMatcher:
             self._by_start.advance(self._block.text, self._scans)
             self._awake |= self._by_start.live
         return self._search_awake() if self._awake else ()
+
+    def skim(self, text: str) -> bool:
+        """Whether `text` leaves every condition asleep: then it is taken in, and settles no match.
+
+        Else nothing has happened, and it has to be fed. For text that came in many deltas at once.
+        """
+        if self._closed or self._awake or self._by_start is not None:
+            return False
+        fired, conditions = self._fired, self._plan.conditions
+        woken = self._plan.gate.woken(self._tail + text, len(text))
+        if any(conditions[index].rule not in fired for index in woken):
+            return False
+        self._take(text)
+        return True
 
     def finish(self) -> tuple[Match, ...]:
         """End the block: the matches that depend on its end, and those of ast patterns."""
@@ -131,6 +148,7 @@ class StreamMatcher:
         if self._closed:
             return ()
         self._closed = True
+        self._safe_is_known = False
         text = self._block.text
         asleep = set(self._plan.by_start) - self._awake
         for index in asleep:
@@ -148,7 +166,7 @@ class StreamMatcher:
     def apply_ast(self, hits: Iterable[AstHit]) -> tuple[Match, ...]:
         """Take the answer to `ast_check`: the matches of rules that have not matched before."""
         self.ast_check = None
-        self._ast_held = False
+        self._ast_held = self._safe_is_known = False
         by_pattern = {hit.pattern: hit for hit in hits}
         matches = []
         for rule in self._plan.ast:
@@ -163,6 +181,15 @@ class StreamMatcher:
         """The matches by start, then by rule order."""
         order = {self._name(number): number for number in range(len(self._plan.rules))}
         return tuple(sorted(matches, key=lambda match: (match.start, order[match.rule.name])))
+
+    def _take(self, delta: str) -> str:
+        """Add text to the block; returns it with the few characters before it."""
+        self._block.append(delta)
+        self._fed += len(delta)
+        self._safe_is_known = False
+        window = self._tail + delta
+        self._tail = window[-CONTEXT:]
+        return window
 
     def _search_awake(self) -> tuple[Match, ...]:
         text = self._block.text
@@ -212,6 +239,7 @@ class StreamMatcher:
 
     def _fire(self, rule: int, trigger: Literal["regex", "ast"], pattern: str, start: int, end: int) -> Match:
         self._fired.add(rule)
+        self._safe_is_known = False
         self._awake.difference_update(self._plan.of_rule[rule])
         for sweep in (self._by_start, self._held_by_start):
             if sweep is not None:

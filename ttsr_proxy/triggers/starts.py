@@ -26,7 +26,7 @@ Pattern = regex.Pattern[str]
 class StartTable:
     """For each place in a text, the conditions that could match from there."""
 
-    __slots__ = ("_by_char", "_by_context", "_first", "_looking_back", "_patterns", "_plain")
+    __slots__ = ("_by_char", "_first", "_looking_back", "_patterns", "_plain", "by_context")
 
     def __init__(self, conditions: Iterable[tuple[int, CompiledCondition]]) -> None:
         self._patterns: dict[int, Pattern] = {}
@@ -38,8 +38,8 @@ class StartTable:
         self._by_char: dict[str, tuple[int, ...]] = {}
         self._first: dict[str, tuple[int, ...]] = {}
         """For the beginning of a text, by its first characters."""
-        # Keys: the character before the start and those from it on.
-        self._by_context: dict[str, tuple[int, ...]] = {}
+        self.by_context: dict[str, tuple[int, ...]] = {}
+        """What was learned of starts, by the character before and those from the start on."""
 
     @staticmethod
     def covers(condition: CompiledCondition) -> bool:
@@ -51,7 +51,7 @@ class StartTable:
         if not place:
             return self._at_the_beginning(text[:AHEAD])
         context = text[place - 1 : place + AHEAD]
-        known = self._by_context.get(context)
+        known = self.by_context.get(context)
         return self._learn(context) if known is None else known
 
     def _at_the_beginning(self, first: str) -> tuple[int, ...]:
@@ -64,7 +64,7 @@ class StartTable:
         return known
 
     def _learn(self, context: str) -> tuple[int, ...]:
-        known = self._by_context.get(context)
+        known = self.by_context.get(context)
         if known is not None:
             return known
         if len(context) > 2:
@@ -74,10 +74,10 @@ class StartTable:
             if plain is None:
                 plain = self._by_char[context[1]] = self._matching(self._plain, context[1], 0)
             found = plain + self._matching(self._looking_back, context, 1)
-        if len(self._by_context) >= _CACHED:
-            self._by_context.clear()
+        if len(self.by_context) >= _CACHED:
+            self.by_context.clear()
             self._by_char.clear()
-        self._by_context[context] = found
+        self.by_context[context] = found
         return found
 
     def _matching(self, indices: Sequence[int], context: str, place: int) -> tuple[int, ...]:
@@ -119,9 +119,13 @@ class StartSweep:
         return len(text)
 
     def _sweep(self, text: str, end: int, scans: Mapping[int, ConditionScan]) -> None:
-        at, live = self._table.at, self.live
+        # The table's answers are looked up here, since this runs for every character of a stream.
+        table, live, known = self._table, self.live, self._table.by_context
         for place in range(self._seen, end):
-            for index in at(text, place):
+            found = known.get(text[place - 1 : place + AHEAD]) if place else None
+            if found is None:
+                found = table.at(text, place)
+            for index in found:
                 if index not in live and index not in self._dropped:
                     live.add(index)
                     scans[index].begin_at(place)

@@ -156,6 +156,8 @@ class Driver:
 
     async def _next_piece(self, within: float | None) -> Happened | None:
         assert self._answer is not None
+        if within is None:
+            return await self._read(self._answer)
         try:
             async with asyncio.timeout(within):
                 return await self._read(self._answer)

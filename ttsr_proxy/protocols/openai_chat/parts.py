@@ -49,24 +49,20 @@ class Part:
         return self.at == len(self.chunk.parts) - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChunkStarted(ResponseStarted):
+class ChunkStarted(ResponseStarted, frozen=True, kw_only=True):
     chunk: Chunk
     part: Part | None
     """The role; None when the chunk tells none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChunkBlockStarted(BlockStarted):
+class ChunkBlockStarted(BlockStarted, frozen=True, kw_only=True):
     part: Part | None = None
     """Only a tool call has an opening of its own; prose begins with its first piece."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChunkDelta(BlockDelta):
+class ChunkDelta(BlockDelta, frozen=True, kw_only=True):
     part: Part
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChunkEnding(ResponseEnding):
+class ChunkEnding(ResponseEnding, frozen=True, kw_only=True):
     part: Part

@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from msgspec import structs
+
 from ttsr_proxy.jsontext import JsonObject, JsonValue, decode_object, encode
 from ttsr_proxy.protocols.events import (
     BlockEnded,
@@ -142,7 +144,7 @@ class ChatReader:
         for at in range(len(events) - 1, -1, -1):
             event = events[at]
             if isinstance(event, _PartEvent) and event.part is not None:
-                events[at] = replace(event, raw=chunk.raw)
+                events[at] = structs.replace(event, raw=chunk.raw)
                 return events
         return [*events, Other(chunk.raw)]
 

@@ -13,6 +13,7 @@ from ttsr_proxy.config import (
     BudgetSettings,
     ConfigError,
     HoldSettings,
+    RulebookSettings,
     Settings,
     TtsrSettings,
     Upstreams,
@@ -250,6 +251,25 @@ projects:
     assert default.rules == (place.project / "shared",)
     assert web.ttsr == TtsrSettings(enabled=False, repeat_gap=5, hold=HoldSettings(max_chars=1))
     assert default.ttsr == TtsrSettings(enabled=False, repeat_gap=2)
+
+
+def test_the_rulebook_is_switched_for_all_for_some_and_for_one_project(place: Place) -> None:
+    place.directory("web")
+    settings = place.load(
+        """
+rulebook:
+  disabledAgents: [codex, 'review*']
+projects:
+  web:
+    path: web
+    rulebook:
+      enabled: false
+"""
+    )
+    assert settings.projects[0].rulebook == RulebookSettings(True, ("codex", "review*"))
+    assert settings.projects[1].rulebook == RulebookSettings(False, ("codex", "review*"))
+    environ = {"TTSR_RULEBOOK_ENABLED": "0", "TTSR_RULEBOOK_DISABLED_AGENTS": "omp,main"}
+    assert place.load("", environ).projects[0].rulebook == RulebookSettings(False, ("omp", "main"))
 
 
 def test_the_environment_goes_before_a_projects_part_of_the_file(place: Place) -> None:

@@ -13,7 +13,14 @@ from raw_http import RawUpstream, ask
 from ttsr_proxy.web.app import create_app
 from ttsr_proxy.web.server import make_runner
 
-OWN = ["/ttsr/api/interrupts", "/healthz", "/ttsr/api/interrupts/x"]
+OWN = [
+    "/ttsr/api/interrupts",
+    "/healthz",
+    "/ttsr/api/interrupts/x",
+    "/ttsr/api/rules",
+    "/p/default/ttsr/api/rules/x",
+]
+RULES = ["/ttsr/api/rules", "/p/default/ttsr/api/rules", "/p/default/ttsr/api/rules/x"]
 
 
 @pytest.mark.parametrize("path", OWN)
@@ -104,6 +111,20 @@ async def test_without_a_token_the_log_is_not_served_to_others(workspace: Worksp
     assert await _status(workspace, "/ttsr/api/interrupts", host="127.0.0.1") == 200
 
 
+@pytest.mark.parametrize("path", RULES)
+async def test_rules_are_as_private_as_the_log_below_any_project(workspace: Workspace, path: str) -> None:
+    known = 404 if path.endswith("/x") else 200
+    given = ("Authorization", f"Bearer {TOKEN}")
+    assert await _status(workspace, path, token=TOKEN) == 401
+    assert await _status(workspace, path, given, token=TOKEN) == known
+    assert await _status(workspace, path, host="0.0.0.0") == 403
+    assert await _status(workspace, path) == known
+
+
+async def test_the_agents_traffic_below_a_project_needs_no_token(workspace: Workspace) -> None:
+    assert await _status(workspace, "/p/default/v1/models", host="0.0.0.0", token=TOKEN) == 502
+
+
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
 async def test_health_needs_no_token(workspace: Workspace, path: str) -> None:
     assert await _status(workspace, path, host="0.0.0.0", token=TOKEN) == 200
@@ -115,7 +136,7 @@ async def test_no_endpoint_below_ttsr_is_forgotten(workspace: Workspace) -> None
     paths = {
         resource.canonical.replace("{", "").replace("}", "")
         for resource in app.router.resources()
-        if resource.canonical.startswith("/ttsr")
+        if resource.canonical.startswith(("/ttsr", "/p/"))
     }
     assert paths
     async with listening(make_runner(app, drain_seconds=0.1)) as url:

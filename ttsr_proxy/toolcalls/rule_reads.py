@@ -7,7 +7,7 @@ from typing import Final
 
 import regex
 
-from ttsr_proxy.jsontext import JsonObject, JsonValue, decode_object
+from ttsr_proxy.jsontext import JsonObject, decode_object
 from ttsr_proxy.toolcalls.partial import close_partial
 
 MOST_CHARS: Final = 2048
@@ -15,7 +15,9 @@ MOST_CHARS: Final = 2048
 
 _SCHEME: Final = "rule://"
 _PATH_KEY: Final = regex.compile(r"(?i)path|file|ur[il]|target")
-_COMMAND_KEYS: Final = ("command", "cmd", "script")
+_COMMAND_KEYS: Final = ("command", "cmd", "CommandLine")
+_VIEWING: Final = (None, "view")
+"""The commands of an editor tool that read a file; other tools have none."""
 _CAT: Final = regex.compile(
     r"""\s*cat\s+(?:--\s+)?(?:"rule://([^"$`\\]+)"|'rule://([^']+)'|rule://([^\s"'$`\\|&;<>(){}*?]+))\s*"""
 )
@@ -28,48 +30,62 @@ def can_read_rules(kinds: Collection[str | None]) -> bool:
 
 def may_read_rule(kinds: Collection[str | None], text: str) -> bool:
     """Whether a call can still turn out to read a rule; `text` is the beginning of its argument JSON."""
-    if len(text) > MOST_CHARS:
+    if len(text) > MOST_CHARS or text.strip()[:1] not in ("", "{"):
         return False
     arguments = close_partial(text)
-    paths = list(_paths(arguments)) if "read" in kinds else []
-    commands = list(_commands(arguments)) if "bash" in kinds else []
-    if not paths and not commands:
-        return True
-    return any(path[: len(_SCHEME)] == _SCHEME[: len(path)] for path in paths) or any(
-        _CAT.fullmatch(command, partial=True) for command in commands
-    )
+    if "read" in kinds and _may_view(arguments):
+        path = next(_paths(arguments), "")
+        if path is not None and path[: len(_SCHEME)] == _SCHEME[: len(path)]:
+            return True
+    if "bash" in kinds:
+        command = next(_commands(arguments), "")
+        return not command or _CAT.fullmatch(command, partial=True) is not None
+    return False
 
 
 def rule_read(kinds: Collection[str | None], text: str) -> str | None:
     """The name of the rule that a complete call reads; None for any other call."""
-    arguments = decode_object(text) if _SCHEME in text.replace("\\/", "/") else None
+    arguments = decode_object(text) if len(text) <= MOST_CHARS else None
     if arguments is None:
         return None
-    if "read" in kinds:
-        for path in _paths(arguments):
-            if path.startswith(_SCHEME):
-                return path[len(_SCHEME) :]
+    if "read" in kinds and arguments.get("command") in _VIEWING:
+        path = next(_paths(arguments), None)
+        if path is not None and path.startswith(_SCHEME):
+            return path[len(_SCHEME) :]
     if "bash" in kinds:
-        for command in _commands(arguments):
-            if found := _CAT.fullmatch(command):
-                return next(name for name in found.groups() if name is not None)
+        found = _CAT.fullmatch(next(_commands(arguments), None) or "")
+        return next(name for name in found.groups() if name is not None) if found else None
     return None
 
 
-def _paths(arguments: JsonObject) -> Iterator[str]:
+def _may_view(arguments: JsonObject) -> bool:
+    """Editors that read files too say so by their command."""
+    command = arguments.get("command")
+    return command is None or (isinstance(command, str) and "view".startswith(command))
+
+
+def _paths(arguments: JsonObject) -> Iterator[str | None]:
+    """What the arguments name to be read; None for several files at once, which are no read of a rule."""
     for key, value in arguments.items():
         if _PATH_KEY.search(key):
-            # Several files at once are no read of a rule.
             only = value[0] if isinstance(value, list) and len(value) == 1 else value
             if isinstance(only, str):
                 yield only
+            elif isinstance(only, list):
+                yield None if only else ""
 
 
 def _commands(arguments: JsonObject) -> Iterator[str]:
-    for key in _COMMAND_KEYS:
-        value: JsonValue = arguments.get(key)
+    """Shell commands; empty where an argument vector does not tell its command yet."""
+    for key, value in arguments.items():
+        if key not in _COMMAND_KEYS:
+            continue
         if isinstance(value, str):
             yield value
-        elif isinstance(value, list) and value and all(isinstance(word, str) for word in value):
+        elif isinstance(value, list) and all(isinstance(word, str) for word in value):
             # An argument vector: `cat` itself, or a shell with the command as its last argument.
-            yield " ".join(value) if value[0] == "cat" or len(value) < 3 else value[-1]
+            words: list[str] = [word for word in value if isinstance(word, str)]
+            if words[:1] == ["cat"]:
+                yield " ".join(words)
+            else:
+                yield words[-1] if len(words) > 2 else ""

@@ -17,6 +17,7 @@ from ttsr_proxy.config import (
     JudgeSettings,
     LibrarySettings,
     ProjectSettings,
+    RulebookSettings,
     Settings,
     TtsrSettings,
     Upstreams,
@@ -75,10 +76,16 @@ class Workspace:
         for path in self.state.parent.iterdir():
             path.unlink()
 
-    def settings(self, upstream: str, **ttsr: Any) -> Settings:
+    def settings(self, upstream: str, *, rulebook: RulebookSettings | None = None, **ttsr: Any) -> Settings:
         """Settings for one project with this directory's rules; `ttsr` are fields of `TtsrSettings`."""
-        matching = TtsrSettings(**{"builtin_rules": False, **ttsr})
-        project = ProjectSettings("default", self.project, self.home, rules=(self.rules,), ttsr=matching)
+        project = ProjectSettings(
+            "default",
+            self.project,
+            self.home,
+            rules=(self.rules,),
+            ttsr=TtsrSettings(**{"builtin_rules": False, **ttsr}),
+            rulebook=rulebook or RulebookSettings(),
+        )
         return Settings(
             state=self.redis or self.state,
             library=LibrarySettings(root=self.state.parent / "library", judge=self.judge),

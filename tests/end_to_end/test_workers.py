@@ -104,6 +104,18 @@ async def test_a_conversation_goes_on_in_any_worker(start: Start, upstream: RawU
     await proxy.log(("interrupted", "clean"))
 
 
+async def test_every_worker_answers_for_all_how_many_requests_were_inspected(
+    start: Start, upstream: RawUpstream
+) -> None:
+    _, proxy = await start("--workers", "2")
+    for number in range(1, MANY + 1):
+        await goes_on(proxy, upstream)
+        ready = await ask(proxy.url, "GET", "/readyz")
+        assert json.loads(ready.body)["inspected"] == number
+        overview = await ask(proxy.url, "GET", "/ttsr/", ("Host", "localhost"))
+        assert f">{number}<" in overview.body.decode()
+
+
 async def test_changed_rules_count_in_every_worker(
     start: Start, upstream: RawUpstream, workspace: Workspace
 ) -> None:

@@ -104,7 +104,7 @@ def run(
         status, parts = asyncio.run(_together(settings, program, command, start))
     if told := trouble():
         click.echo(told, err=True)
-    click.echo(f"ttsr-proxy: {summary(parts.stores.counts, parts.inspected)}", err=True)
+    click.echo(f"ttsr-proxy: {summary(parts.stores.counts, parts.inspected())}", err=True)
     ctx.exit(status)
 
 

@@ -156,7 +156,7 @@ async def _health(request: web.Request) -> web.Response:
 
 async def _ready(request: web.Request) -> web.Response:
     parts = request.app[PARTS]
-    counts: JsonObject = {"inspected": parts.inspected, "not_inspected": parts.not_inspected}
+    counts: JsonObject = {"inspected": parts.inspected(), "not_inspected": parts.not_inspected()}
     if any(parts.judging.figures.values()):
         counts["judged"] = parts.judging.figures
     # They may be back, and without a request nobody would know.

@@ -47,22 +47,24 @@ class Parts:
     hops: Hops = field(default_factory=Hops)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """The server is about to end: what would go on for ever has to end now."""
-    inspected: int = 0
-    """Requests whose answers went through the matchers."""
-    not_inspected: dict[str, int] = field(default_factory=dict)
-    """Other requests, by reason."""
 
     @property
     def default(self) -> Project:
         return self.projects[self.settings.projects[0].name]
 
+    def inspected(self) -> int:
+        """Requests whose answers went through the matchers of any process, since the server started."""
+        return sum(self.metrics.totals(metrics.INSPECTED).values())
+
+    def not_inspected(self) -> dict[str, int]:
+        """Other requests, by reason."""
+        return {reason: count for (reason,), count in self.metrics.totals(metrics.NOT_INSPECTED).items()}
+
     def count_inspected(self, protocol: str) -> None:
-        self.inspected += 1
         self.metrics.count(metrics.INSPECTED, protocol)
 
     def count_not_inspected(self, reason: str) -> None:
         self.metrics.count(metrics.NOT_INSPECTED, reason)
-        self.not_inspected[reason] = self.not_inspected.get(reason, 0) + 1
 
 
 PARTS = web.AppKey("parts", Parts)

@@ -264,14 +264,27 @@ class Metrics:
             (gauge.labels(*labels) if labels else gauge).set(value)
         given.update(values)
 
+    def totals(self, family: Family) -> dict[tuple[str, ...], int]:
+        """What all processes have counted of a family, by its labels."""
+        return {
+            tuple(sample.labels[label] for label in family.labels): int(sample.value)
+            for metric in self._of_all().collect()
+            for sample in metric.samples
+            if sample.name == family.name
+        }
+
     def text(self, accept: str) -> tuple[bytes, str]:
         """What `/metrics` answers for an `Accept` header, and its content type."""
-        registry = self._registry
-        if self.shared:
-            registry = CollectorRegistry()
-            multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         encode, content_type = choose_encoder(accept)
-        return encode(registry), content_type
+        return encode(self._of_all()), content_type
+
+    def _of_all(self) -> CollectorRegistry:
+        """The figures of all processes."""
+        if not self.shared:
+            return self._registry
+        registry = CollectorRegistry()
+        multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return registry
 
     def _bounded(self, family: Family, labels: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(self._told_apart(family, place, value) for place, value in enumerate(labels))

@@ -5,13 +5,14 @@
 #   make format  format the code  make bench   benchmarks  make docs    generated parts of docs/
 #   make screenshots   the dashboard's pictures in docs/
 #   make fuzz    coverage-guided fuzzing, FUZZ_SECONDS for each target (FUZZ=sse for one)
+#   make soak    thousands of requests with faults: what the proxy holds before and after (some minutes)
 #   make audit   known vulnerabilities of what the container installs
 #   make lock    choose the container's packages anew, with their hashes
 
 PYTHON ?= python3
 TEST_JOBS ?= 2
 PYTEST_ARGS ?=
-BENCH ?= $(wildcard benchmarks/[a-z]*.py)
+BENCH ?= $(filter-out benchmarks/soak.py,$(wildcard benchmarks/[a-z]*.py))
 
 FUZZ ?= sse json_arguments tool_calls prose conditions rule_files protocols configuration
 FUZZ_SECONDS ?= 60
@@ -25,7 +26,7 @@ READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: demo test lint types format bench docs screenshots fuzz audit lock venv clean
+.PHONY: demo test lint types format bench docs screenshots fuzz soak audit lock venv clean
 
 venv: $(READY)
 
@@ -68,6 +69,9 @@ fuzz: $(READY)
 		$(BIN)/python tests/fuzz/run.py $$target -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=1024 -max_len=2048 \
 			-verbosity=0 -artifact_prefix=.fuzz- || exit 1; \
 	done
+
+soak: $(READY)
+	$(BIN)/python benchmarks/soak.py
 
 audit: $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[audit]'

@@ -319,6 +319,7 @@ def test_the_environment_goes_before_a_projects_part_of_the_file(place: Place) -
         ("port: !!timestamp x", ["not valid YAML"]),
         ("port: !!bool x", ["not valid YAML"]),
         ("a: " + "[" * 5000, ["not valid YAML"]),
+        ('"\\e[1m": "\U000f40d0": x', ["not valid YAML", r"\U000f40d0"]),
         ("? two\n\n  lines\n: 1\n", [r": two\nlines: unknown key"]),
         ('"a\\e[1m": 1', [r": a\x1b[1m: unknown key"]),
         ('projects: {"a\\nb": {path: x}}', [r"projects.a\nb: a project's name"]),

@@ -49,6 +49,8 @@ async def test_sigterm_lets_running_answers_finish_and_refuses_new_connections(
         go_on.set()
         assert b"message_stop" in await asyncio.wait_for(reader.read(), 10)
     assert await asyncio.wait_for(process.wait(), 10) == 0
+    assert process.stderr is not None
+    assert b"stopping" in await process.stderr.read()
 
 
 async def test_a_second_signal_ends_what_still_runs(start: Start, upstream: RawUpstream) -> None:

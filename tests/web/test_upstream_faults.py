@@ -172,15 +172,22 @@ async def test_json_that_is_called_a_stream_passes_as_it_came(
     data = json.dumps({"error": {"message": "no stream today"}}).encode()
     upstream.script.append(response(data, kind="text/event-stream"))
     assert (await post(proxy, dialect))[0] == data
+    assert await proxy.interrupts() == []
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"null", b'{"a":1}', b"\xff\xfe", b"<html>"])
-async def test_json_that_is_none_passes_as_it_came(
-    upstream: RawUpstream, start_proxy: Any, dialect: Dialect, data: bytes
+async def test_json_that_is_none_passes_as_it_came_and_the_log_says_so(
+    upstream: RawUpstream,
+    start_proxy: Any,
+    capsys: pytest.CaptureFixture[str],
+    dialect: Dialect,
+    data: bytes,
 ) -> None:
     proxy = await start_proxy()
     upstream.script.append(response(data))
     assert await post(proxy, dialect, stream=False) == (data, True)
+    assert "not_inspected" in capsys.readouterr().out
+    assert await proxy.interrupts() == []
 
 
 async def test_an_answer_shorter_than_its_length_is_not_made_whole(

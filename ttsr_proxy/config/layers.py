@@ -53,7 +53,7 @@ def read_file(path: Path) -> Layer:
         layer.problems.append(f"{path}: cannot be read: {error.strerror}")
     # Besides YAMLError its constructors raise what their conversions do, as for the date 2001-99-99.
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
-        layer.problems.append(f"{path}: is not valid YAML: {' '.join(str(error).split())}")
+        layer.problems.append(_printable(f"{path}: is not valid YAML: {' '.join(str(error).split())}"))
     else:
         if content is None:
             return layer
@@ -221,9 +221,12 @@ class _Check:
         return Path(os.path.abspath(self.base / Path(text).expanduser()))
 
     def _problem(self, where: str, what: str) -> None:
-        # Keys and paths may be any text, line ends and escape sequences included.
-        told = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in f"{where}: {what}")
-        self.problems.append(f"{self.origin}: {told}")
+        self.problems.append(_printable(f"{self.origin}: {where}: {what}"))
+
+
+def _printable(problem: str) -> str:
+    """On one line: keys, values and paths may be any text, line ends and escape sequences included."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in problem)
 
 
 def _split(key: Key, text: str) -> str | list[str]:

@@ -84,6 +84,18 @@ def test_every_endpoint_is_in_the_operations_page(endpoint: tuple[str, str, str]
     assert f"| `{method} {path}` |" in (ROOT / "docs/operations.md").read_text()
 
 
+def test_every_event_of_the_program_s_log_is_in_the_monitoring_page() -> None:
+    source = "\n".join(path.read_text() for path in (ROOT / "ttsr_proxy").rglob("*.py"))
+    told = set(re.findall(r'(?:log|get_logger\(\))\.(?:info|warning|error|exception)\(\s*"(\w+)"', source))
+    told |= set(re.findall(r'\bNote\("(\w+)"', source))
+    part = (ROOT / "docs/monitoring.md").read_text().partition("| event | what happened |")[2]
+    listed = {
+        name for row in re.findall(r"^\| (`.+?) \|", part, re.M) for name in re.findall(r"`(\w+)`", row)
+    }
+    assert len(told) > 15
+    assert told | {"bypass_refused"} == listed
+
+
 def _links(page: Path) -> list[str]:
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
     return [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -44,6 +45,18 @@ def test_events_are_lines_for_people_on_a_terminal() -> None:
     assert "rules_reloaded" in stream.getvalue()
     with pytest.raises(ValueError, match="Expecting value"):
         json.loads(stream.getvalue())
+
+
+def test_the_form_can_be_chosen_whatever_reads_it() -> None:
+    terminal, file = Terminal(), io.StringIO()
+    configure_logging(terminal, form="json")
+    structlog.get_logger().info("rules_reloaded", rules=3)
+    assert json.loads(terminal.getvalue())["rules"] == 3
+    configure_logging(file, form="text")
+    structlog.get_logger().info("rules_reloaded", rules=3)
+    logging.getLogger("aiohttp.server").warning("odd request")
+    assert re.search(r"rules_reloaded +rules=3\n.* odd request", file.getvalue())
+    assert "\x1b" not in file.getvalue()
 
 
 @pytest.mark.parametrize("stream_type", [io.StringIO, Terminal])

@@ -54,6 +54,13 @@ def workers_of(process: Process) -> list[int]:
     return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
+def counted_in(pid: int) -> bytes:
+    """The directory of a worker's metrics."""
+    variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    (value,) = (value for value in variables if value.startswith(b"PROMETHEUS_MULTIPROC_DIR="))
+    return value.partition(b"=")[2]
+
+
 def sockets_of(pid: int) -> set[str]:
     return {os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir() if entry.exists()}
 
@@ -203,12 +210,19 @@ async def test_a_second_signal_ends_what_still_runs(start: Start, upstream: RawU
         assert b"message_stop" not in await reader.read()
 
 
-async def test_workers_end_when_their_supervisor_is_killed(start: Start) -> None:
-    process, _ = await start("--workers", "2")
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGKILL])
+async def test_workers_end_with_their_supervisor_and_leave_nothing_behind(
+    start: Start, stop: signal.Signals
+) -> None:
+    process, proxy = await start("--workers", "2")
+    await requests(proxy, MANY)
     pids = workers_of(process)
-    process.kill()
+    shared = counted_in(pids[0])
+    assert os.listdir(shared)
+    process.send_signal(stop)
     await process.wait()
     await gone(pids)
+    assert not os.access(shared, os.F_OK)
 
 
 async def test_a_port_that_other_workers_have_is_not_shared_with_them(

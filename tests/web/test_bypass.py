@@ -40,7 +40,7 @@ async def test_a_bypassed_request_gets_upstream_s_answer_as_it_came(
     assert upstream.received[0].body == dialect.body()
     assert upstream.received[0].all("x-ttsr-bypass") == []
     assert await reasons(proxy.url) == {"inspected": 0, "bypassed": 1}
-    assert [event["event"] for event in logged] == ["bypass"]
+    assert [event["event"] for event in logged] == ["bypass", "request"]
 
 
 @pytest.mark.parametrize(

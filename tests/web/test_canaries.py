@@ -17,12 +17,17 @@ from typing import Any
 
 import pytest
 import structlog
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from proxy_under_test import Workspace
 from raw_http import RawUpstream, ask, response
 from raw_http.dialects import DIALECTS, Dialect
 
 from ttsr_proxy.cli.logging import configure_logging
 from ttsr_proxy.interception.exchange import Exchange
+from ttsr_proxy.web import app
+from ttsr_proxy.web.spans import Spans
 
 CREDENTIALS = {
     "x-api-key": "canary-Aq1Zp0Xw",
@@ -53,6 +58,15 @@ def told() -> Iterator[io.StringIO]:
     root.setLevel(level)
     root.handlers.clear()
     structlog.reset_defaults()
+
+
+@pytest.fixture
+def traced(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
+    """All spans of the proxies that are started."""
+    kept, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(kept))
+    monkeypatch.setattr(app, "spans_for", lambda environ: Spans(provider))
+    return kept
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +111,13 @@ def log_table(state: Path) -> str:
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("name", DIALECTS)
 async def test_no_secret_is_found_in_any_output(
-    workspace: Workspace, upstream: RawUpstream, start_proxy: Any, told: io.StringIO, name: str, stream: bool
+    workspace: Workspace,
+    upstream: RawUpstream,
+    start_proxy: Any,
+    told: io.StringIO,
+    traced: InMemorySpanExporter,
+    name: str,
+    stream: bool,
 ) -> None:
     dialect = DIALECTS[name]
     proxy = await start_proxy()
@@ -129,6 +149,9 @@ async def test_no_secret_is_found_in_any_output(
         await ask(proxy.url, method, path, *headers_of(dialect), body=PROMPT.encode())
 
     shown = await outputs(proxy.url) + told.getvalue() + log_table(workspace.state)
+    spans = traced.get_finished_spans()
+    assert len(spans) > 10
+    shown += "".join(span.to_json() for span in spans)
     for canary in (*NOWHERE, *MASKED):
         assert canary not in shown, canary
     kept = files(workspace)

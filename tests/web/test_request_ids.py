@@ -124,8 +124,11 @@ async def test_lines_of_the_log_about_a_request_have_its_id(
     events = [(event["event"], event["request"]) for event in events_of(told)]
     assert events == [
         ("not_inspected", unreadable),
+        ("request", unreadable),
         ("not_inspected", odd),
+        ("request", odd),
         ("matching_failed", faulty),
+        ("request", faulty),
     ]
 
 

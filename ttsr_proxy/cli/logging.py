@@ -1,4 +1,4 @@
-"""The program's own log on standard error: lines for a terminal, JSON for everything else, never a secret."""
+"""The program's own log on standard error: lines for people or JSON for programs, never a secret."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TextIO
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from ttsr_proxy.config import LogFormat
 from ttsr_proxy.interrupts.masking import MARK, mask
 
 _SECRET_NAMES = re.compile(
@@ -18,9 +19,15 @@ _SECRET_NAMES = re.compile(
 )
 
 
-def configure_logging(stream: TextIO | None = None, level: int = logging.INFO) -> None:
-    """Send structlog's events and the libraries' warnings to `stream` (standard error)."""
+def configure_logging(
+    stream: TextIO | None = None, level: int = logging.INFO, form: LogFormat = "auto"
+) -> None:
+    """Send structlog's events and the libraries' warnings to `stream` (standard error).
+
+    `auto` is `text` on a terminal and `json` elsewhere.
+    """
     stream = stream or sys.stderr
+    on_terminal = stream.isatty()
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -28,8 +35,10 @@ def configure_logging(stream: TextIO | None = None, level: int = logging.INFO) -
     ]
     # Plain tracebacks: the pretty ones print local variables, and those hold requests and keys.
     as_text: list[Processor] = [structlog.processors.format_exc_info, mask_secrets]
-    if stream.isatty():
-        renderer: Processor = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    if form == "text" or (form == "auto" and on_terminal):
+        renderer: Processor = structlog.dev.ConsoleRenderer(
+            colors=on_terminal, exception_formatter=structlog.dev.plain_traceback
+        )
     else:
         renderer = structlog.processors.JSONRenderer(default=str)
     structlog.configure(

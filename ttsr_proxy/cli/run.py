@@ -21,7 +21,7 @@ import structlog
 from ttsr_proxy.cli.agents import Pointed, agent_of
 from ttsr_proxy.cli.logging import configure_logging
 from ttsr_proxy.cli.options import place_options, rule_source_options, settings_for, state_option
-from ttsr_proxy.config import Settings, Upstreams
+from ttsr_proxy.config import LogFormat, Settings, Upstreams
 from ttsr_proxy.config.upstream import checked_upstream
 from ttsr_proxy.errors import TtsrError
 from ttsr_proxy.web.app import create_app
@@ -100,7 +100,7 @@ def run(
     def start(url: str) -> Pointed:
         return agent.point(url, os.environ)
 
-    with _log(log_file) as trouble:
+    with _log(log_file, settings.log.format) as trouble:
         status, parts = asyncio.run(_together(settings, program, command, start))
     if told := trouble():
         click.echo(told, err=True)
@@ -141,18 +141,18 @@ def _upstreams(given: Upstreams, environ: Mapping[str, str]) -> Upstreams:
 
 
 @contextmanager
-def _log(file: Path | None) -> Iterator[Callable[[], str]]:
+def _log(file: Path | None, form: LogFormat) -> Iterator[Callable[[], str]]:
     """The proxy's log, kept off the agent's terminal: in `file`, or its warnings in what is yielded."""
     kept = io.StringIO()
     try:
         stream = file.open("a", encoding="utf-8") if file else kept
     except OSError as error:
         raise TtsrError(f"cannot write the log file {file}: {error.strerror}") from error
-    configure_logging(stream, level=logging.INFO if file else logging.WARNING)
+    configure_logging(stream, level=logging.INFO if file else logging.WARNING, form=form)
     try:
         yield lambda: kept.getvalue()[-_TROUBLE_CHARS:].rstrip()
     finally:
-        configure_logging()
+        configure_logging(form=form)
         if stream is not kept:
             stream.close()
 

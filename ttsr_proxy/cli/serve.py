@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -58,10 +59,11 @@ def serve(
             f"ttsr-proxy: others can reach {settings.host}; without `token` the log is served to nobody",
             err=True,
         )
-    configure_logging()
+    configure = partial(configure_logging, form=settings.log.format)
+    configure()
     try:
         if settings.workers > 1:
-            run_workers(settings, ready=_tell, prepare=configure_logging)
+            run_workers(settings, ready=_tell, prepare=configure)
         else:
             run_server(settings, ready=_tell)
     except OSError as error:

@@ -21,6 +21,8 @@ from ttsr_proxy.config.settings import (
     JudgeProvider,
     JudgeSettings,
     LibrarySettings,
+    LogFormat,
+    LogSettings,
     OnError,
     ProjectSettings,
     RecallBackend,
@@ -492,6 +494,14 @@ KEYS = (
         "[Redis server](operations.md#redis) as `redis://` or `rediss://` URL.",
         form="state",
         secret=True,
+    ),
+    Key(
+        "log.format",
+        LogFormat,
+        LogSettings,
+        "format",
+        "The form of the program's own log: lines for people (`text`), JSON (`json`), or the one on a "
+        "terminal and the other elsewhere (`auto`).",
     ),
     Key("retention.days", Days, RetentionSettings, "days", "Records unused for so many days are deleted."),
     Key("retention.records", Positive, RetentionSettings, "records", "The most records that are kept."),

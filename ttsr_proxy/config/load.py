@@ -17,6 +17,7 @@ from ttsr_proxy.config.settings import (
     HoldSettings,
     JudgeSettings,
     LibrarySettings,
+    LogSettings,
     ProjectSettings,
     RecallSettings,
     RetentionSettings,
@@ -96,6 +97,7 @@ def load_settings(
         library=_library(values),
         upstreams=_filled(Upstreams, values),
         retention=_filled(RetentionSettings, values),
+        log=_filled(LogSettings, values),
         config_file=path if file else None,
         warnings=tuple(warning for layer in layers for warning in layer.warnings),
     )

@@ -13,6 +13,7 @@ from ttsr_proxy.redis import RedisUrl
 
 OnError: TypeAlias = Literal["pass"]
 AuthMode: TypeAlias = Literal["dev", "api_key", "trusted"]
+LogFormat: TypeAlias = Literal["auto", "text", "json"]
 CompilerKind: TypeAlias = Literal["none", "openai", "anthropic"]
 RecallBackend: TypeAlias = Literal["auto", "minilm", "openai", "bm25"]
 JudgeProvider: TypeAlias = Literal["pass", "jev", "openai"]
@@ -90,6 +91,13 @@ class RetentionSettings:
 
     days: float = 30.0
     records: int = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """The program's own log."""
+
+    format: LogFormat = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +204,7 @@ class Settings:
     """What the proxy's own pages and interfaces ask for."""
     upstreams: Upstreams = field(default_factory=Upstreams)
     retention: RetentionSettings = field(default_factory=RetentionSettings)
+    log: LogSettings = field(default_factory=LogSettings)
     library: LibrarySettings = field(default_factory=LibrarySettings)
     config_file: Path | None = None
     """The configuration file that was read."""

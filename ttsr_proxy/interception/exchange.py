@@ -59,6 +59,8 @@ class Exchange:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._progress = progress = Progress(setup)
+        self.answered: Attempt | None = None
+        """The latest attempt that upstream answered, also when it is over."""
         exempt = Exemptions((*progress.memory.reminders_before, *progress.draft.reminders))
         judge = Judge(progress.permission, progress.budget, exempt)
         self._endings = Endings(progress)
@@ -79,7 +81,8 @@ class Exchange:
     def attempt_answered(self, request_id: str, now: float) -> list[Action]:
         """Upstream accepted the request and answers with something that can be inspected."""
         progress, setup = self._progress, self._setup
-        progress.open(Attempt(setup.protocol, progress.client, setup.settings.hold, progress.attempts))
+        self.answered = Attempt(setup.protocol, progress.client, setup.settings.hold, progress.attempts)
+        progress.open(self.answered)
         if request_id:
             progress.journal.upstream_requests.append(request_id)
         return []

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
 import structlog
 from aiohttp import web
@@ -24,7 +26,11 @@ from ttsr_proxy.web.keys import PARTS, Parts, Project
 from ttsr_proxy.web.library import Library
 from ttsr_proxy.web.request_ids import log_by_request, tell_id
 from ttsr_proxy.web.stores import Stores
+from ttsr_proxy.web.tracing import spans_for
 from ttsr_proxy.web.upstream import UpstreamClient
+
+if TYPE_CHECKING:
+    from ttsr_proxy.web.spans import Spans
 
 _log = structlog.get_logger()
 
@@ -49,8 +55,8 @@ ENDPOINTS = (
 """The proxy's own endpoints. Every other path goes upstream."""
 
 
-def create_app(settings: Settings) -> web.Application:
-    """The aiohttp application.
+def create_app(settings: Settings, spans: Spans | None = None) -> web.Application:
+    """The aiohttp application. Without `spans` the environment says whether requests leave traces.
 
     Raises ToolFamilyError for a wrong row under `ttsr.toolFamilies`, KeyFileError for a wrong file of keys.
     """
@@ -81,6 +87,7 @@ def create_app(settings: Settings) -> web.Application:
             ast=AstWorker(),
             judging=Judging(judge, stores),
             library=library,
+            spans=spans or spans_for(os.environ),
         )
         app[PARTS] = shared
         await shared.stores.open()
@@ -104,6 +111,8 @@ def create_app(settings: Settings) -> web.Application:
         shared.ast.close()
         await shared.upstream.close()
         await shared.stores.close()
+        if shared.spans is not None:
+            await asyncio.to_thread(shared.spans.close)
 
     async def stopping(app: web.Application) -> None:
         app[PARTS].stopping.set()

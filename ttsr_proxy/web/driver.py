@@ -181,7 +181,7 @@ class Driver:
                 await self._send(data)
             case StartAttempt(body, delay):
                 self._close_upstream()
-                self._trail.call_begins()
+                self._trail.call_begins(self._target.method, self._target.url)
                 self._pending = asyncio.create_task(self._call(body, delay))
             case AbortAttempt():
                 self._close_upstream()
@@ -227,7 +227,7 @@ class Driver:
             answer = await self._upstream.call(target.method, target.url, target.headers, body, readable=True)
             self._answer = answer
             headers = answer.headers
-            self._trail.call_went("answered" if answer.status == 200 else "refused")
+            self._trail.call_went("answered" if answer.status == 200 else "refused", answer.status)
             if answer.status != 200:
                 refused = await answer.read_all(MAX_ERROR_BYTES)
                 if refused is None:

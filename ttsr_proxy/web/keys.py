@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
@@ -19,6 +20,9 @@ from ttsr_proxy.web.metrics import Metrics
 from ttsr_proxy.web.stores import Stores
 from ttsr_proxy.web.trail import Trail
 from ttsr_proxy.web.upstream import UpstreamClient
+
+if TYPE_CHECKING:
+    from ttsr_proxy.web.spans import Spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,8 @@ class Parts:
     judging: Judging
     library: Library
     metrics: Metrics = field(default_factory=Metrics)
+    spans: Spans | None = None
+    """Where requests leave traces; None where they leave none."""
     open: set[Trail] = field(default_factory=set)
     """The clients' requests under way."""
     hops: Hops = field(default_factory=Hops)

@@ -14,6 +14,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypeVar
 
 import prometheus_client
@@ -307,6 +308,16 @@ def shared_directory() -> Iterator[str]:
             yield directory
         finally:
             del os.environ[_VARIABLE]
+
+
+def remove_own_share() -> None:
+    """For a worker at its end whose supervisor is gone, so that nobody else removes the directory."""
+    directory = Path(os.environ[_VARIABLE])
+    for file in directory.glob(f"*_{os.getpid()}.db"):
+        file.unlink()
+    # The last worker succeeds.
+    with contextlib.suppress(OSError):
+        directory.rmdir()
 
 
 def worker_ended(pid: int, directory: str) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 from aiohttp import web
+from structlog.contextvars import bound_contextvars
 
 from ttsr_proxy.config import TtsrSettings, join_upstream
 from ttsr_proxy.interception.draft import Draft
@@ -64,10 +65,11 @@ class _Route:
 async def handle(request: web.Request) -> web.StreamResponse:
     """Any request that is not for one of the proxy's own endpoints."""
     parts = request.app[PARTS]
-    trail = request[TRAIL] = Trail(parts.metrics)
+    span = parts.spans.request(request, id_of(request)) if parts.spans is not None else None
+    trail = request[TRAIL] = Trail(request, parts.metrics, span)
     parts.open.add(trail)
     try:
-        with trail:
+        with bound_contextvars(**({"trace": span.trace_id} if span is not None else {})), trail:
             response = await _handle(request, parts)
             trail.answered(response.status)
             return response
@@ -86,6 +88,7 @@ async def _handle(request: web.Request, parts: Parts) -> web.StreamResponse:
     route = _route(request, parts)
     if route is None:
         return _no_such_project(request)
+    request[TRAIL].project = route.project.settings.name
     if request.headers.get("upgrade", "").lower() == "websocket":
         # Clients that would rather speak WebSocket fall back to HTTP at once on this answer.
         parts.count_not_inspected("websocket")
@@ -147,6 +150,7 @@ async def _inspect(
 ) -> web.StreamResponse:
     trail = request[TRAIL]
     trail.protocol = protocol.name
+    trail.route = next(path for path in protocol.paths if route.path.rstrip("/").endswith(path))
     headers = lower_case(request.raw_headers)
     sent = await request.read()
     try:
@@ -190,6 +194,8 @@ async def _prepare(
     project = route.project
     ttsr = project.settings.ttsr
     who = identify(headers, api.body, path=route.path)
+    trail = request[TRAIL]
+    trail.client, trail.model = who.client, api.model
     tenant = await parts.stores.tenant(credential(headers), project.settings.name)
     key = _request_key(raw, api, who)
     # The store answers from a thread of its own, and meanwhile the rule files are looked at.
@@ -355,7 +361,7 @@ async def _pass(
         if "content-length" in headers:
             upstream_headers["Content-Length"] = headers["content-length"]
     trail = request[TRAIL]
-    trail.call_begins()
+    trail.call_begins(request.method, url)
     try:
         answer = await parts.upstream.call(
             request.method,
@@ -369,7 +375,7 @@ async def _pass(
         spoken = OPENAI_CHAT if _is_openai(route.path, headers) else ANTHROPIC
         error = spoken.error_object(502, str(lost))
         return web.Response(status=502, body=spoken.error_body(error), content_type="application/json")
-    trail.call_went("answered" if answer.status < 400 else "refused")
+    trail.call_went("answered" if answer.status < 400 else "refused", answer.status)
     return await relay(request, answer)
 
 

@@ -23,7 +23,7 @@ from aiohttp import web
 
 from ttsr_proxy.config import Settings
 from ttsr_proxy.errors import TtsrError
-from ttsr_proxy.web.metrics import shared_directory, worker_ended
+from ttsr_proxy.web.metrics import remove_own_share, shared_directory, worker_ended
 from ttsr_proxy.web.server import keep_for_good, serve_until, shown_url
 
 RESTART_SECONDS = 1.0
@@ -240,6 +240,9 @@ def _work(job: _Job, tell: Connection) -> None:
     except (TtsrError, OSError) as error:
         tell.send(str(error))
         sys.exit(1)
+    supervisor = multiprocessing.parent_process()
+    if supervisor is not None and not supervisor.is_alive():
+        remove_own_share()
 
 
 async def _serve(job: _Job, tell: Connection) -> None:

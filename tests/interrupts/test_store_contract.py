@@ -298,6 +298,29 @@ async def test_the_log_survives_a_restart(make_store: MakeStore, make_record: Ma
     await second.close()
 
 
+async def test_counts_can_be_of_the_latest_values_of_a_key_alone(
+    store: InterruptStore, make_record: MakeRecord
+) -> None:
+    made = (
+        ("a", "interrupted", 1.0),
+        ("a", "observed", 9.0),
+        ("b", "interrupted", 8.0),
+        ("c", "observed", 7.0),
+    )
+    await store.add(
+        [
+            make_record(id=f"{name}{at}", conversation=name, action=action, time=at)
+            for name, action, at in made
+        ]
+    )
+    keys = ("conversation", "action")
+    latest = await store.tally(EVERYTHING, keys, latest=2)
+    assert {tally.keys for tally in latest} == {("a", "interrupted"), ("a", "observed"), ("b", "interrupted")}
+    # Whether a conversation is one of the latest is a matter of the records that the filter lets through.
+    interrupted = await store.tally(InterruptFilter(action="interrupted"), keys, latest=1)
+    assert [(tally.keys, tally.count) for tally in interrupted] == [(("b", "interrupted"), 1)]
+
+
 async def test_records_are_counted_by_their_fields_and_by_periods_of_time(
     store: InterruptStore, make_record: MakeRecord
 ) -> None:

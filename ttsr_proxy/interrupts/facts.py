@@ -99,9 +99,13 @@ class Counter:
             max(known.last_time, facts.time),
         )
 
-    def tallies(self) -> list[Tally]:
-        """What was counted."""
-        return list(self._tallies.values())
+    def tallies(self, latest: int | None) -> list[Tally]:
+        """What was counted, of the `latest` values of the first key if that is given."""
+        newest: dict[object, float] = {}
+        for tally in self._tallies.values():
+            newest[tally.keys[0]] = max(newest.get(tally.keys[0], tally.last_time), tally.last_time)
+        kept = set(sorted(newest, key=lambda value: -newest[value])[:latest])
+        return [tally for tally in self._tallies.values() if tally.keys[0] in kept]
 
     def _key(self, name: Key, facts: Facts) -> object:
         return int(facts.time / self._width) * self._width if name == "period" else getattr(facts, name)

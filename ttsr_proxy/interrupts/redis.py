@@ -105,12 +105,19 @@ class RedisInterruptStore:
         following = to_cursor(_place(shown[-1])) if shown and len(members) > limit else None
         return Page(tuple(record for record in records if record is not None), following)
 
-    async def tally(self, where: InterruptFilter, by: Sequence[Key], *, width: float = 3600.0) -> list[Tally]:
+    async def tally(
+        self,
+        where: InterruptFilter,
+        by: Sequence[Key],
+        *,
+        width: float = 3600.0,
+        latest: int | None = None,
+    ) -> list[Tally]:
         """How many records there are of each combination of the keys; in no order."""
         counter = Counter(tuple(by), width)
         async for _, facts in self._selected(where, None):
             counter.add(facts)
-        return counter.tallies()
+        return counter.tallies(latest)
 
     def follow(self, where: InterruptFilter, after: str | None) -> AsyncIterator[InterruptRecord]:
         """Records in order of arrival, from every replica; ends only when cancelled.

@@ -51,6 +51,14 @@ SCHEMA: Final = Schema(
         );
         CREATE INDEX interrupts_by_request ON interrupts(request);
         """,
+        """
+        CREATE INDEX interrupts_counted ON interrupts(
+            rule, action, outcome, time, seq, tokens_wasted, seconds_added, false_positive
+        );
+        """,
     ),
 )
-"""`seq` is the order of arrival and never reused. Bodies stand apart so that a filter scans narrow rows."""
+"""`seq` is the order of arrival and never reused. Bodies stand apart so that a filter scans narrow rows.
+
+`interrupts_counted` has all that counts of rules are made of, in the order in which they are grouped.
+"""

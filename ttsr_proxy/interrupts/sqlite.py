@@ -159,10 +159,24 @@ class SqliteInterruptStore:
         following = to_cursor(Place(shown[-1][1], shown[-1][0])) if more else None
         return Page(tuple(record for _, record in _read(shown)), following)
 
-    async def tally(self, where: InterruptFilter, by: Sequence[Key], *, width: float = 3600.0) -> list[Tally]:
+    async def tally(
+        self,
+        where: InterruptFilter,
+        by: Sequence[Key],
+        *,
+        width: float = 3600.0,
+        latest: int | None = None,
+    ) -> list[Tally]:
         """How many records there are of each combination of the keys; in no order."""
         conditions, parameters = _where(where)
         keys = ", ".join(_KEYS[key] for key in by)
+        if latest is not None:
+            # Finding them takes an index alone; counting all to show few took most of a page's time.
+            conditions.append(
+                f"{_KEYS[by[0]]} IN (SELECT {_KEYS[by[0]]} FROM interrupts AS log "  # noqa: S608
+                f"WHERE {' AND '.join(conditions)} GROUP BY 1 ORDER BY max(log.time) DESC LIMIT :latest)"
+            )
+            parameters["latest"] = latest
         # Keys are of a table in this module; values are parameters.
         sql = (
             f"SELECT {_TOTALS}, {keys} FROM interrupts AS log "  # noqa: S608

@@ -76,10 +76,18 @@ class InterruptStore(Protocol):
         """Newest first. Raises ValueError on a cursor that this store did not give."""
         ...
 
-    async def tally(self, where: InterruptFilter, by: Sequence[Key], *, width: float = 3600.0) -> list[Tally]:
+    async def tally(
+        self,
+        where: InterruptFilter,
+        by: Sequence[Key],
+        *,
+        width: float = 3600.0,
+        latest: int | None = None,
+    ) -> list[Tally]:
         """How many records there are of each combination of the keys; in no order.
 
-        `width` is the length of a `period` in seconds; periods begin at its multiples.
+        `width` is the length of a `period` in seconds; periods begin at its multiples. With `latest` only the
+        so many values of the first key count whose newest record is the newest.
         """
         ...
 

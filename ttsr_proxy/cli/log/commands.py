@@ -207,9 +207,8 @@ async def _print_csv(settings: Settings, where: InterruptFilter, limit: int | No
     out = sys.stdout.buffer
     out.write(as_csv.header().encode())
     async for page in reading.pages(settings.state, where, limit):
-        for line in as_csv.lines(page.items):
-            # What UTF-8 cannot hold (lone surrogates) is shown escaped.
-            out.write(line.encode("utf-8", "backslashreplace"))
+        # What UTF-8 cannot hold (lone surrogates) is shown escaped.
+        out.write(as_csv.lines(page.items).encode("utf-8", "backslashreplace"))
 
 
 async def _follow(settings: Settings, where: InterruptFilter, limit: int, as_lines: bool) -> None:

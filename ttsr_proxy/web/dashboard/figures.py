@@ -88,7 +88,9 @@ class Conversation:
 
 async def conversations(store: InterruptStore, where: InterruptFilter, limit: int) -> list[Conversation]:
     """The conversations in which a rule matched, the latest first."""
-    tallies = await store.tally(where, ("conversation", "project", "client", "action", "outcome"))
+    tallies = await store.tally(
+        where, ("conversation", "project", "client", "action", "outcome"), latest=limit
+    )
     grouped: dict[tuple[str, str, str], Totals] = {}
     for tally in tallies:
         name, project, client, action, outcome = tally.keys

@@ -39,6 +39,10 @@ START_TIMEOUT = 60.0
 PACE = 0.002
 """Seconds between events that come one at a time."""
 PACED_EVENTS = 50
+HELD_TEXT = "Some more words of a long answer. " * 3
+"""What a stream that is to stay open is made of."""
+HELD_PACE = 0.1
+"""Seconds between ten events of such a stream."""
 
 CONDITIONS = (
     r"\bforbidden_call_{n}\(",
@@ -100,6 +104,11 @@ def serve_upstream(events: int, pipe: multiprocessing.connection.Connection) -> 
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})
         await response.prepare(request)
         await response.write(opening)
+        if body.get("held"):
+            for _ in range(0, body["max_tokens"], 10):
+                await response.write(text_delta(HELD_TEXT) * 10)
+                await asyncio.sleep(HELD_PACE)
+            await asyncio.Event().wait()
         for delta in deltas[: body["max_tokens"]]:
             if body.get("paced"):
                 await asyncio.sleep(PACE)
@@ -214,11 +223,19 @@ def conversation(turns: int, last_call: str) -> list[dict[str, object]]:
     return messages
 
 
-def body(messages: list[dict[str, object]], call_id: str, events: int, *, paced: bool = False) -> bytes:
-    """A request whose answer has so many events and ends with this call."""
+def body(
+    messages: list[dict[str, object]], call_id: str, events: int, *, paced: bool = False, held: bool = False
+) -> bytes:
+    """A request whose answer has so many events and ends with this call; if `held`, it does not end."""
     wanted = {"model": "claude-opus-5-5", "max_tokens": events, "stream": True}
     question = {"role": "user", "content": f"Go on after {call_id}."}
-    document = {**wanted, "paced": paced, "metadata": {"user_id": call_id}, "messages": [*messages, question]}
+    document = {
+        **wanted,
+        "paced": paced,
+        "held": held,
+        "metadata": {"user_id": call_id},
+        "messages": [*messages, question],
+    }
     return json.dumps(document).encode()
 
 

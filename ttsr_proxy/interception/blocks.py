@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ttsr_proxy.growing import GrowingText
 from ttsr_proxy.protocols.events import BlockStarted
 from ttsr_proxy.toolcalls.families import FamilyTable
 from ttsr_proxy.toolcalls.prose import ProseEditReader, ProseFormat
@@ -88,7 +89,7 @@ class WatchedBlock:
         """Characters that have to be shown although a match could still reach back into them."""
         self.waiting: list[BlockMatch] = []
         """Matches of which it is not yet known whether they only repeat a reminder."""
-        self._pieces: list[str] = []
+        self._own = GrowingText()
         self._visible: int | None = None
         self._reach = reach
         self._ruleset = ruleset
@@ -130,6 +131,8 @@ class WatchedBlock:
 
     def unwatch(self) -> None:
         """Give up: all of it may be shown, and it is not looked into any more."""
+        if self._prose is not None:
+            self._own.add(self._prose.text)
         self.cleared, self.undecided = True, False
         self.waiting.clear()
         self._reach = Reach(frozenset(), frozenset())
@@ -140,9 +143,12 @@ class WatchedBlock:
     @property
     def text(self) -> str:
         """What has come of the block's own stream."""
-        if len(self._pieces) > 1:
-            self._pieces = ["".join(self._pieces)]
-        return self._pieces[0] if self._pieces else ""
+        return self._own.text if self._prose is None else self._prose.text
+
+    @property
+    def _prose(self) -> StreamMatcher | None:
+        """The matcher of prose, which keeps the block's text; a call's matchers keep its views."""
+        return self._matchers.get(0) if self._calls is None else None
 
     @property
     def first_visible(self) -> int | None:
@@ -194,10 +200,10 @@ class WatchedBlock:
 
         Else nothing has happened. Only for prose; calls and edits are read delta by delta.
         """
-        if self._calls is not None or self._edits is not None or self._resumed or self.waiting:
+        read_by_delta = self._calls is not None or self._edits is not None or self._resumed
+        if read_by_delta or self.waiting or self.undecided:
             return False
-        prose = self._matchers.get(0)
-        if prose is not None and not prose.skim(text):
+        if self._prose is not None and not self._prose.skim(text):
             return False
         self._take(text)
         return True
@@ -253,7 +259,8 @@ class WatchedBlock:
             stripped = text.lstrip()
             if stripped:
                 self._visible = self.received + len(text) - len(stripped)
-        self._pieces.append(text)
+        if self._prose is None:
+            self._own.add(text)
         self.received += len(text)
 
     def _feed_views(self, deltas: Sequence[ViewDelta]) -> list[BlockMatch]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from ttsr_proxy.growing import GrowingText
 from ttsr_proxy.jsontext import JsonObject
 from ttsr_proxy.protocols.events import (
     BlockDelta,
@@ -35,11 +36,11 @@ class _Given:
     anchor: str | None
     alias: str | None
     choice: int
-    pieces: list[str] = field(default_factory=list)
+    said: GrowingText = field(default_factory=GrowingText)
     settled: GivenBlock | None = None
 
     def block(self) -> GivenBlock:
-        return self.settled or GivenBlock(self.kind, self.anchor, "".join(self.pieces), self.alias)
+        return self.settled or GivenBlock(self.kind, self.anchor, self.said.text, self.alias)
 
 
 def _given_block(item: HistoryItem) -> GivenBlock:
@@ -93,7 +94,7 @@ class ClientResponse:
 
     def given_text(self, index: int) -> str:
         """The text of a given block that is still open."""
-        return "".join(self._given[index].pieces)
+        return self._given[index].said.text
 
     def start(self, event: ResponseStarted) -> bytes:
         self.response_id = event.response_id
@@ -206,6 +207,6 @@ class ClientResponse:
 
     def _add_text(self, index: int, text: str) -> None:
         given = self._given[index]
-        given.pieces.append(text)
+        given.said.add(text)
         if given.kind == "text" and not self.text_delivered and text.strip():
             self.text_delivered = True

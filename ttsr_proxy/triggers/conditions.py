@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import regex
 
+from ttsr_proxy.growing import GrowingText
 from ttsr_proxy.triggers.gate import lower
 from ttsr_proxy.triggers.jsregex import CompiledCondition
 
@@ -43,31 +44,14 @@ class Hit:
     end: int
 
 
-class BlockText:
+class BlockText(GrowingText):
     """The text of one block so far, and its lower case when a condition needs it."""
 
-    __slots__ = ("_lowered", "_pending", "_text")
+    __slots__ = ("_lowered",)
 
     def __init__(self) -> None:
-        self._text = ""
+        super().__init__()
         self._lowered = ""
-        self._pending: list[str] = []
-
-    def append(self, delta: str) -> None:
-        """Add a delta; it is joined to the text only when somebody looks."""
-        self._pending.append(delta)
-
-    @property
-    def text(self) -> str:
-        if self._pending:
-            # With no second reference to the string, CPython extends it in place: linear over the block.
-            text = self._text
-            self._text = ""
-            for delta in self._pending:
-                text += delta
-            self._text = text
-            self._pending.clear()
-        return self._text
 
     @property
     def lowered(self) -> str:

@@ -184,7 +184,7 @@ class StreamMatcher:
 
     def _take(self, delta: str) -> str:
         """Add text to the block; returns it with the few characters before it."""
-        self._block.append(delta)
+        self._block.add(delta)
         self._fed += len(delta)
         self._safe_is_known = False
         window = self._tail + delta

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 
+from ttsr_proxy.growing import GrowingText
 from ttsr_proxy.jsontext import JsonObject, JsonValue, decode_object, encode
 from ttsr_proxy.protocols.events import (
     BlockDelta,
@@ -58,7 +59,7 @@ class _OpenBlock:
     index: int
     kind: BlockKind
     value: JsonObject
-    pieces: dict[str, list[str]] = field(default_factory=dict)
+    pieces: dict[str, GrowingText] = field(default_factory=dict)
     citations: list[JsonValue] = field(default_factory=list)
     replaced: JsonObject = field(default_factory=dict)
 
@@ -66,7 +67,7 @@ class _OpenBlock:
         """The block as history carries it."""
         value = {**self.value, **self.replaced}
         for target, pieces in self.pieces.items():
-            text = "".join(pieces)
+            text = pieces.text
             if target != "input":
                 start = self.value.get(target)
                 value[target] = start + text if isinstance(start, str) else text
@@ -139,7 +140,9 @@ class AnthropicReader:
             piece = delta.get(growing.source)
             if not isinstance(piece, str):
                 return None
-            block.pieces.setdefault(growing.target, []).append(piece)
+            if growing.target not in block.pieces:
+                block.pieces[growing.target] = GrowingText()
+            block.pieces[growing.target].add(piece)
             if block.kind == growing.kind:
                 return BlockDelta(raw, block.index, growing.channel, piece)
         elif name == "citations_delta" and block.kind == "text":

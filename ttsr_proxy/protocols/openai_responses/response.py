@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
+from ttsr_proxy.growing import GrowingText
 from ttsr_proxy.jsontext import JsonObject, JsonValue, decode_object, encode
 from ttsr_proxy.protocols.events import (
     BlockDelta,
@@ -93,7 +94,7 @@ _TEXT_EVENTS = {
 class _OpenItem:
     index: int
     value: JsonObject
-    pieces: dict[Slot, list[str]] = field(default_factory=dict)
+    pieces: dict[Slot, GrowingText] = field(default_factory=dict)
 
     @property
     def kind(self) -> BlockKind:
@@ -104,23 +105,23 @@ class _OpenItem:
         if not piece:
             return ""
         separator = SEPARATOR if self.pieces and slot not in self.pieces and self.kind != "tool" else ""
-        self.pieces.setdefault(slot, []).append(piece)
+        if slot not in self.pieces:
+            self.pieces[slot] = GrowingText()
+        self.pieces[slot].add(piece)
         return separator + piece
 
     def complete(self, slot: Slot, whole: str) -> str:
         """The whole of one text; what that adds to the block, which is nothing if its deltas said it all."""
-        had = "".join(self.pieces.get(slot, ()))
+        had = self.pieces[slot].text if slot in self.pieces else ""
         if had == whole:
             return ""
         if whole.startswith(had):
             return self.grow(slot, whole[len(had) :])
-        self.pieces[slot] = []
+        self.pieces[slot] = GrowingText()
         return self.grow(slot, whole)
 
     def assembled(self) -> JsonObject:
-        return assembled(
-            self.value, [(slot, "".join(pieces)) for slot, pieces in sorted(self.pieces.items())]
-        )
+        return assembled(self.value, [(slot, pieces.text) for slot, pieces in sorted(self.pieces.items())])
 
 
 class ResponsesReader:

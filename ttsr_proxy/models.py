@@ -7,7 +7,7 @@ are the very violations that rules look for.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -53,12 +53,11 @@ class Message:
     content: str
 
 
-Credentials: TypeAlias = Mapping[str, str]
-"""Headers of one call in place of the configured key."""
-
-
 class JsonModel(Protocol):
-    """A model that answers with JSON of a schema. Raises ModelFailed when it gives no answer."""
+    """A model that answers with JSON of a schema. Raises ModelFailed when it gives no answer.
+
+    `credential` is the value of an `Authorization` header, for one call in place of the configured key.
+    """
 
     name: str
 
@@ -67,7 +66,7 @@ class JsonModel(Protocol):
         system: str,
         messages: Sequence[Message],
         schema: JsonObject,
-        credentials: Credentials | None = None,
+        credential: str | None = None,
     ) -> str: ...
 
     async def close(self) -> None: ...
@@ -142,13 +141,11 @@ class OpenAiModel:
         system: str,
         messages: Sequence[Message],
         schema: JsonObject,
-        credentials: Credentials | None = None,
+        credential: str | None = None,
     ) -> str:
-        if credentials is not None:
-            headers = dict(credentials)
-        else:
-            key = self._http.key()
-            headers = {"Authorization": f"Bearer {key}"} if key else {}
+        if credential is None and (key := self._http.key()):
+            credential = f"Bearer {key}"
+        headers = {} if credential is None else {"Authorization": credential}
         while True:
             try:
                 return _chat_text(await self._http.post(headers, self._body(system, messages, schema)))
@@ -200,9 +197,9 @@ class AnthropicModel:
         system: str,
         messages: Sequence[Message],
         schema: JsonObject,
-        credentials: Credentials | None = None,
+        credential: str | None = None,
     ) -> str:
-        own = {"x-api-key": self._http.key()} if credentials is None else dict(credentials)
+        own = {"x-api-key": self._http.key()} if credential is None else _anthropic_headers(credential)
         headers = {"anthropic-version": _ANTHROPIC_VERSION, **own}
         while True:
             try:
@@ -227,6 +224,12 @@ class AnthropicModel:
             tool = {"name": _TOOL, "description": "Hand in the answer.", "input_schema": schema}
             return {**body, "tools": [tool], "tool_choice": {"type": "auto"}}
         return {**body, "output_config": {"format": {"type": "json_schema", "schema": schema}}}
+
+
+def _anthropic_headers(credential: str) -> dict[str, str]:
+    """The API takes its keys in a header of their own, and only tokens of its sign-in as `Authorization`."""
+    key = credential.removeprefix("Bearer ").strip()
+    return {"x-api-key": key} if key.startswith("sk-ant-api") else {"Authorization": credential}
 
 
 async def _all(answer: aiohttp.ClientResponse) -> bytes:

@@ -35,7 +35,13 @@ class Compiler:
         self.meanwhile = meanwhile
         self.planned = 0
 
-    async def compile(self, base: Snapshot, instruction: str, sources: Sequence[SourceText]) -> Compiled:
+    async def compile(
+        self,
+        base: Snapshot,
+        instruction: str,
+        sources: Sequence[SourceText],
+        credential: str | None = None,
+    ) -> Compiled:
         self.planned += 1
         if self.meanwhile is not None:
             self.meanwhile()

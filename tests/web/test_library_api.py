@@ -14,9 +14,11 @@ from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 from planning_model import new_rule, plan, scripted_model
 from proxy_under_test import Workspace
 from strict_anthropic import listening
+from structlog.testing import capture_logs
 
 from ttsr_proxy.config import AuthSettings, CompilerSettings, LibrarySettings
 from ttsr_proxy.web.app import create_app
@@ -492,3 +494,90 @@ async def test_a_file_that_cannot_be_read_fails_the_search(client: Client, tmp_p
     status, answer = await client.search(task_context="anything")
     assert (status, answer["error"]["code"]) == (500, "PROCESSING_ERROR")
     assert answer["error"]["details"]["uri"] == operation["uri"]
+
+
+CREDENTIAL = "Bearer sk-caller-0123456789abcdef0123456789abcdef"
+
+
+def model_settings(url: str, **more: Any) -> CompilerSettings:
+    return CompilerSettings(
+        kind="openai", model="m-1", base_url=url, api_key_env="PLAN_KEY", use_request_credentials=True, **more
+    )
+
+
+@pytest.mark.parametrize(
+    ("mode", "headers", "sent"),
+    [
+        ("dev", {"Authorization": CREDENTIAL}, CREDENTIAL),
+        ("dev", {"X-API-Key": "anything"}, "Bearer configured"),
+        ("dev", {}, "Bearer configured"),
+        ("api_key", {"X-API-Key": "k-alice", "Authorization": CREDENTIAL}, CREDENTIAL),
+        ("api_key", {"X-API-Key": "k-alice"}, "Bearer configured"),
+        ("api_key", {"Authorization": "Bearer k-alice"}, "Bearer configured"),
+    ],
+)
+async def test_the_model_is_asked_with_the_callers_credential_and_never_with_a_library_key(
+    start: Start,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    mode: Any,
+    headers: dict[str, str],
+    sent: str,
+) -> None:
+    monkeypatch.setenv("PLAN_KEY", "configured")
+    keys = tmp_path / "keys"
+    keys.write_text(f"alice {hashlib.sha256(b'k-alice').hexdigest()}\n")
+    async with scripted_model() as model:
+        model.script(plan(new_rule(LICENSE)))
+        client = await start(compiler=model_settings(model.url), auth=AuthSettings(mode, keys))
+        client.headers = headers
+        assert (await client.compiled(instruction=LICENSE))["status"] == "completed"
+    (asked,) = model.headers
+    assert asked["authorization"] == sent
+
+
+async def test_without_the_setting_the_callers_credential_stays_here(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLAN_KEY", "configured")
+    async with scripted_model() as model:
+        model.script(plan(new_rule(LICENSE)))
+        compiler = replace(model_settings(model.url), use_request_credentials=False)
+        client = await start(compiler=compiler)
+        client.headers = {"Authorization": CREDENTIAL}
+        await client.compiled(instruction=LICENSE)
+    assert model.headers[0]["authorization"] == "Bearer configured"
+
+
+def files_with(folder: Path, text: bytes) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and text in path.read_bytes()]
+
+
+@pytest.mark.parametrize("answer", ["a plan", "an error that repeats it"])
+async def test_the_callers_credential_is_in_no_file_task_or_log_line(
+    start: Start, tmp_path: Path, answer: str
+) -> None:
+    reached, go_on = asyncio.Event(), asyncio.Event()
+
+    async def answered(body: dict[str, Any]) -> Any:
+        reached.set()
+        await go_on.wait()
+        if answer == "a plan":
+            return plan(new_rule(LICENSE))
+        return web.json_response({"error": f"bad key {CREDENTIAL}"}, status=401)
+
+    secret = CREDENTIAL.removeprefix("Bearer ").encode()
+    with capture_logs() as logs:
+        async with scripted_model() as model:
+            model.script(answered)
+            client = await start(compiler=model_settings(model.url))
+            client.headers = {"Authorization": CREDENTIAL}
+            _, accepted = await client.compile(instruction=LICENSE)
+            await asyncio.wait_for(reached.wait(), 5)
+            assert files_with(tmp_path, b"rule_compile")
+            assert files_with(tmp_path, secret) == []
+            go_on.set()
+            task = await client.task(accepted["result"]["task_id"])
+    assert task["status"] == ("completed" if answer == "a plan" else "failed")
+    assert secret.decode() not in str(task) + str(logs)
+    assert files_with(tmp_path, secret) == []

@@ -362,6 +362,14 @@ LIBRARY_KEYS = (
         "Without a model, fail instead of compiling deterministically.",
     ),
     Key(
+        "library.compiler.useRequestCredentials",
+        bool,
+        CompilerSettings,
+        "use_request_credentials",
+        "Whether the model is asked with the `Authorization` header of who compiles, where there is one, and "
+        "not with the key; see [with a model](library.md#with-a-model).",
+    ),
+    Key(
         "library.sources.allowUrls",
         bool,
         SourceSettings,

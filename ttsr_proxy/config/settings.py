@@ -123,6 +123,8 @@ class CompilerSettings:
     max_output_tokens: int = 16_384
     max_attempts: int = 3
     require_model: bool = False
+    use_request_credentials: bool = False
+    """The caller's own credential goes before the key."""
 
 
 @dataclass(frozen=True, slots=True)

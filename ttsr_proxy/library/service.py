@@ -60,12 +60,22 @@ class LibraryService:
         """Tasks that this process brought to an end, by status."""
         return self._store.ended
 
-    async def submit_compile(self, user: str, instruction: str, sources: Sequence[SourceRequest]) -> Task:
-        """Queue a compilation. Raises LibraryError for sources that cannot be right."""
+    async def submit_compile(
+        self,
+        user: str,
+        instruction: str,
+        sources: Sequence[SourceRequest],
+        credential: str | None = None,
+    ) -> Task:
+        """Queue a compilation. Raises LibraryError for sources that cannot be right.
+
+        `credential` is what the model is asked with, as an `Authorization` header has it; None for the
+        configured key. It stays in memory for this task.
+        """
         for source in sources:
             await self._reader.check(user, source)
         payload = {"instruction": instruction, "sources": [source.to_json() for source in sources]}
-        return await self.tasks.submit(user, COMPILE, rules_root(user), payload)
+        return await self.tasks.submit(user, COMPILE, rules_root(user), payload, credential)
 
     async def task_page(
         self, user: str, *, task_type: str | None, status: str | None, resource_id: str | None, limit: int
@@ -122,7 +132,7 @@ class LibraryService:
         for _ in range(REPLANS):
             await progress.stage("planning")
             base = await self.snapshot(task.user, fresh=True)
-            compiled = await _plan(compiler, base, payload["instruction"], texts)
+            compiled = await _plan(compiler, base, payload["instruction"], texts, progress.secret)
             await progress.stage("writing")
             try:
                 return await asyncio.shield(self._write(task, base, compiled, uris))
@@ -175,9 +185,13 @@ class LibraryService:
 
 
 async def _plan(
-    compiler: Compiler, base: Snapshot, instruction: str, texts: Sequence[SourceText]
+    compiler: Compiler,
+    base: Snapshot,
+    instruction: str,
+    texts: Sequence[SourceText],
+    credential: str | None,
 ) -> Compiled:
-    compiled = await compiler.compile(base, instruction, texts)
+    compiled = await compiler.compile(base, instruction, texts, credential)
     if compiled.batch_count > MAX_BATCHES:
         raise CompileFailed(f"the sources make more than {MAX_BATCHES} batches; compile them in parts")
     return compiled

@@ -59,13 +59,14 @@ class Library:
         searcher = Searcher(settings.library.recall, judge, root)
         compiler: Compiler | None = None
         if model is not None:
-            compiler = ModelCompiler(model, prover, settings.library.compiler.max_attempts)
+            compiler = ModelCompiler(model, prover, settings.library.compiler.max_attempts, searcher.recall)
         elif not settings.library.compiler.require_model:
             compiler = DeterministicCompiler(prover, searcher.recall)
         reader = SourceReader(uploads, Resources(root, sources.resources), fetcher)
         service = LibraryService(root, compiler, reader)
         authenticator = Authenticator.load(settings.library.auth)
-        api = LibraryApi(service, searcher, uploads, authenticator)
+        takes_credentials = settings.library.compiler.use_request_credentials
+        api = LibraryApi(service, searcher, uploads, authenticator, takes_credentials)
         return cls(service, api, LibraryMcp(service, searcher, authenticator), prover, model)
 
     async def start(self) -> None:

@@ -50,6 +50,8 @@ class LibraryApi:
     searcher: Searcher
     uploads: Uploads
     authenticator: Authenticator
+    takes_credentials: bool = False
+    """The compiler's model is asked with the caller's own credential, if there is one."""
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         handlers: Mapping[str, Handler] = {
@@ -76,7 +78,8 @@ class LibraryApi:
         if not sources and not (instruction or "").strip():
             body.refuse("instruction", "must not be blank without sources", "value_error")
         body.done()
-        task = await self.service.submit_compile(user, instruction or "", sources)
+        credential = self.authenticator.upstream_credential(request) if self.takes_credentials else None
+        task = await self.service.submit_compile(user, instruction or "", sources, credential)
         return ok(task.to_json(), status=202)
 
     async def search(self, request: web.Request) -> web.Response:

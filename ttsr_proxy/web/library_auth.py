@@ -62,6 +62,12 @@ class Authenticator:
             case "trusted":
                 return self._by_header(request)
 
+    def upstream_credential(self, request: web.Request) -> str | None:
+        """The caller's `Authorization` header, where it is not what tells the library who asks."""
+        authorization = request.headers.get("authorization")
+        is_identity = self.settings.mode != "dev" and not request.headers.get("x-api-key")
+        return None if is_identity else authorization or None
+
     def _dev(self, request: web.Request) -> str:
         # The host's name too: a page in a browser may have got a name of its own to lead here.
         if not _is_loopback(request.remote) or not _is_loopback(request.url.host):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +21,7 @@ from ttsr_proxy.library.compilation.compiler import Compiled
 from ttsr_proxy.library.compilation.models import plan_model
 from ttsr_proxy.library.compilation.prover import Prover
 from ttsr_proxy.library.errors import CompileFailed
+from ttsr_proxy.library.model import LibraryRule, Snapshot
 from ttsr_proxy.library.storage.user_library import UserLibrary
 from ttsr_proxy.models import JsonModel
 
@@ -36,6 +38,23 @@ TRIGGER = {
 }
 
 
+class Near:
+    """Says of one rule how near it is to every text; by words where `by_meaning` is False."""
+
+    def __init__(self, name: str, score: float, *, by_meaning: bool = True) -> None:
+        self._name = name
+        self._score = score
+        self.by_meaning = by_meaning
+        self.texts: list[str] = []
+
+    async def similar(
+        self, library: Snapshot, texts: Sequence[str], limit: int
+    ) -> list[list[tuple[LibraryRule, float]]]:
+        self.texts += texts
+        rules = [rule for rule in library.rules.values() if rule.atomic_id == self._name]
+        return [[(rule, self._score) for rule in rules] for _ in texts]
+
+
 class Compiling:
     """A library, a scripted model, and the compiler between them."""
 
@@ -44,12 +63,14 @@ class Compiling:
         self.server = server
         self.prover = prover
         self.models: list[JsonModel] = []
+        self.recall: Near | None = None
 
     async def compile(
         self,
         instruction: str = EVAL,
         *sources: SourceText,
         kind: Literal["openai", "anthropic"] = "openai",
+        credential: str | None = None,
         **settings: Any,
     ) -> Compiled:
         """Compile and commit."""
@@ -58,9 +79,8 @@ class Compiling:
         assert model is not None
         self.models.append(model)
         base = self.library.snapshot(fresh=True)
-        compiled = await ModelCompiler(model, self.prover, configured.max_attempts).compile(
-            base, instruction, sources
-        )
+        compiler = ModelCompiler(model, self.prover, configured.max_attempts, self.recall)
+        compiled = await compiler.compile(base, instruction, sources, credential)
         self.library.commit(compiled.draft.changes(), base)
         return compiled
 
@@ -394,3 +414,120 @@ async def test_a_large_library_is_shown_in_part_with_what_the_instruction_names(
     asked = compiling.server.requests[-1]
     assert [rule["atomic_id"] for rule in asked["existing_rules"]] == ["http-timeout", "never-call-eval-on"]
     assert asked["rules_not_listed"] == 0
+
+
+LONGER = "Every outbound HTTP request must set a connect, a read and a write timeout."
+
+
+def longer(**fields: Any) -> dict[str, Any]:
+    return {**new_rule(LONGER), **fields}
+
+
+async def test_a_new_rule_near_another_has_to_say_how_it_differs(compiling: Compiling) -> None:
+    add(compiling.library, "http-timeout", TIMEOUT)
+    compiling.recall = Near("http-timeout", 0.90)
+    said = longer(reason="It differs from http-timeout in that it also bounds writing.")
+    compiling.server.script(plan(longer()), plan(said))
+    compiled = await compiling.compile(LONGER)
+    assert compiled.meta["attempts"] == 2
+    assert [operation["operation"] for operation in compiled.draft.operations] == ["NEW"]
+    told = compiling.server.asked[1]["messages"][-1]["content"]
+    assert "operation 0: it says nearly the same as rule http-timeout (likeness 0.90)" in told
+    assert compiling.recall.texts[0] == LONGER
+
+
+async def test_a_near_repetition_may_become_an_update(compiling: Compiling) -> None:
+    add(compiling.library, "http-timeout", TIMEOUT)
+    compiling.recall = Near("http-timeout", 0.97)
+    update = new_rule(LONGER, verb="UPDATE", target_atomic_id="http-timeout")
+    compiling.server.script(plan(longer()), plan(update))
+    (operation_,) = await compiling.operations(LONGER)
+    assert (operation_["operation"], operation_["atomic_id"], operation_["revision"]) == (
+        "UPDATE",
+        "http-timeout",
+        2,
+    )
+
+
+async def test_a_near_repetition_without_a_reason_is_uncertain_and_writes_nothing(
+    compiling: Compiling,
+) -> None:
+    before = add(compiling.library, "http-timeout", TIMEOUT)
+    compiling.recall = Near("http-timeout", 0.95)
+    compiling.server.script(plan(longer(reason="It is another rule, not http-timeout.")))
+    (operation_,) = await compiling.operations(LONGER)
+    assert operation_["operation"] == "UNCERTAIN"
+    assert operation_["atomic_id"] == "http-timeout"
+    assert operation_["existing"] == TIMEOUT.constraint
+    assert len(compiling.server.asked) == 3
+    assert compiling.library.snapshot(fresh=True).rules == before.rules
+
+
+@pytest.mark.parametrize(
+    ("near", "more"),
+    [
+        (Near("http-timeout", 0.89), []),
+        (Near("no-such-rule", 0.99), []),
+        (
+            Near("http-timeout", 0.99),
+            [
+                operation(
+                    "ARCHIVE",
+                    target_atomic_id="http-timeout",
+                    authorization_quote="archive http-timeout",
+                )
+            ],
+        ),
+    ],
+    ids=["not near enough", "near nothing", "near a rule that goes"],
+)
+async def test_other_new_rules_need_no_such_reason(
+    compiling: Compiling, near: Near, more: list[dict[str, Any]]
+) -> None:
+    add(compiling.library, "http-timeout", TIMEOUT)
+    compiling.recall = near
+    compiling.server.script(plan(longer(), *more))
+    compiled = await compiling.compile(f"{LONGER}\n\narchive http-timeout")
+    assert compiled.meta["attempts"] == 1
+    assert compiled.draft.operations[0]["operation"] == "NEW"
+
+
+async def test_what_an_active_rule_says_already_needs_no_reason(compiling: Compiling) -> None:
+    add(compiling.library, "http-timeout", replace(TIMEOUT, applies_when=""))
+    compiling.recall = Near("http-timeout", 1.0)
+    compiling.server.script(plan(new_rule(TIMEOUT.constraint)))
+    compiled = await compiling.compile(TIMEOUT.constraint)
+    assert compiled.meta["attempts"] == 1
+    assert compiled.draft.operations[0]["operation"] == "NOOP"
+
+
+async def test_where_meaning_cannot_be_measured_words_are_compared(compiling: Compiling) -> None:
+    add(compiling.library, "http-timeout", TIMEOUT)
+    compiling.recall = Near("http-timeout", 0.0, by_meaning=False)
+    same_words = TIMEOUT.constraint.replace("read", "write")
+    compiling.server.script(plan(new_rule(same_words)))
+    (operation_,) = await compiling.operations(same_words)
+    assert operation_["operation"] == "UNCERTAIN"
+    assert compiling.recall.texts == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "credential", "sent"),
+    [
+        ("openai", "Bearer sk-caller", {"authorization": "Bearer sk-caller"}),
+        ("anthropic", "Bearer sk-ant-api03-caller", {"x-api-key": "sk-ant-api03-caller"}),
+        ("anthropic", "Bearer sk-ant-oat01-caller", {"authorization": "Bearer sk-ant-oat01-caller"}),
+    ],
+)
+async def test_the_callers_credential_goes_before_the_configured_key(
+    compiling: Compiling,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: Literal["openai", "anthropic"],
+    credential: str,
+    sent: dict[str, str],
+) -> None:
+    monkeypatch.setenv("PLAN_KEY", "configured")
+    compiling.server.script(plan(new_rule(EVAL)))
+    await compiling.compile(kind=kind, api_key_env="PLAN_KEY", credential=credential)
+    (headers,) = compiling.server.headers
+    assert {name: headers[name] for name in ("authorization", "x-api-key") if name in headers} == sent

@@ -13,8 +13,9 @@ from ttsr_proxy.library.clock import now
 from ttsr_proxy.library.compilation import prompt
 from ttsr_proxy.library.compilation.blocks import MAX_BATCHES, Block, SourceText, batches, split_blocks
 from ttsr_proxy.library.compilation.candidates import ProposedTriggers, excerpt
-from ttsr_proxy.library.compilation.compiler import Compiled, prove
+from ttsr_proxy.library.compilation.compiler import Compiled, Recall, prove
 from ttsr_proxy.library.compilation.nearest import Nearest
+from ttsr_proxy.library.compilation.neighbours import Neighbour, Neighbours, says_the_same
 from ttsr_proxy.library.compilation.plan import (
     WRITING,
     Plan,
@@ -25,7 +26,6 @@ from ttsr_proxy.library.compilation.plan import (
     read_plan,
 )
 from ttsr_proxy.library.compilation.prover import Prover
-from ttsr_proxy.library.compilation.statements import normalised
 from ttsr_proxy.library.compilation.validation import Inputs, evidence_faults, hard_faults, is_authorised
 from ttsr_proxy.library.drafting import Draft, RuleText
 from ttsr_proxy.library.errors import CompileFailed
@@ -44,6 +44,8 @@ class _Checked:
     hard: list[str]
     evidence: dict[int, list[str]]
     triggers: dict[int, tuple[Triggers, tuple[str, ...]]]
+    near: dict[int, Neighbour]
+    """New rules that nearly repeat another, and do not say how they differ."""
 
     @property
     def faults(self) -> list[str]:
@@ -56,18 +58,27 @@ class _Checked:
             for number, (_, faults) in self.triggers.items()
             for fault in faults
         ]
-        return [*self.hard, *quoted, *tried]
+        repeated = [f"operation {number}: {neighbour.fault}" for number, neighbour in self.near.items()]
+        return [*self.hard, *quoted, *repeated, *tried]
 
 
 class ModelCompiler:
     """Compiles with a model, at most `attempts` times for each batch."""
 
-    def __init__(self, model: JsonModel, prover: Prover, attempts: int) -> None:
+    def __init__(self, model: JsonModel, prover: Prover, attempts: int, recall: Recall | None = None) -> None:
+        """`recall` finds rules that say nearly the same; where it knows no meanings, words are compared."""
         self._model = model
         self._prover = prover
         self._attempts = attempts
+        self._neighbours = Neighbours(recall)
 
-    async def compile(self, base: Snapshot, instruction: str, sources: Sequence[SourceText]) -> Compiled:
+    async def compile(
+        self,
+        base: Snapshot,
+        instruction: str,
+        sources: Sequence[SourceText],
+        credential: str | None = None,
+    ) -> Compiled:
         texts = [SourceText("", instruction), *sources] if instruction.strip() else list(sources)
         blocks = await asyncio.to_thread(_blocks, texts)
         groups = batches(blocks) or [[]]
@@ -80,7 +91,7 @@ class ModelCompiler:
             inputs = Inputs(
                 instruction if number == 0 else "", {block.id: block for block in group}, dict(draft.rules)
             )
-            checked, used = await self._plan(base, instruction, group, inputs, first=number == 0)
+            checked, used = await self._plan(base, instruction, group, inputs, credential, first=number == 0)
             attempts += used
             reasons.append(checked.plan.plan_reason)
             _carry_out(draft, checked, inputs)
@@ -93,6 +104,7 @@ class ModelCompiler:
         instruction: str,
         blocks: Sequence[Block],
         inputs: Inputs,
+        credential: str | None,
         *,
         first: bool,
     ) -> tuple[_Checked, int]:
@@ -109,9 +121,9 @@ class ModelCompiler:
         best: _Checked | None = None
         faults: list[str] = []
         for attempt in range(1, self._attempts + 1):
-            answer = await self._ask(messages)
+            answer = await self._ask(messages, credential)
             try:
-                checked = await self._check(read_plan(answer), inputs)
+                checked = await self._check(read_plan(answer), base, inputs)
             except PlanError as error:
                 faults = [str(error)]
             else:
@@ -127,13 +139,13 @@ class ModelCompiler:
             raise CompileFailed(f"no usable plan after {self._attempts} attempts: {told}")
         return best, self._attempts
 
-    async def _ask(self, messages: Sequence[Message]) -> str:
+    async def _ask(self, messages: Sequence[Message], credential: str | None) -> str:
         try:
-            return await self._model.ask(prompt.SYSTEM, messages, plan_schema())
+            return await self._model.ask(prompt.SYSTEM, messages, plan_schema(), credential)
         except ModelFailed as error:
             raise CompileFailed(str(error)) from error
 
-    async def _check(self, plan: Plan, inputs: Inputs) -> _Checked:
+    async def _check(self, plan: Plan, base: Snapshot, inputs: Inputs) -> _Checked:
         evidence: dict[int, list[str]] = {}
         triggers: dict[int, tuple[Triggers, tuple[str, ...]]] = {}
         for number, operation in enumerate(plan.operations):
@@ -141,7 +153,8 @@ class ModelCompiler:
                 evidence[number] = faults
             if operation.operation in WRITING and operation.triggers:
                 triggers[number] = await self._prove(operation)
-        return _Checked(plan, hard_faults(plan, inputs), evidence, triggers)
+        near = await self._neighbours.unexplained(plan, replace(base, rules=inputs.rules))
+        return _Checked(plan, hard_faults(plan, inputs), evidence, triggers, near)
 
     async def _prove(self, operation: PlannedOperation) -> tuple[Triggers, tuple[str, ...]]:
         """The triggers of an operation that hold, and the faults of the others.
@@ -204,6 +217,14 @@ def _carry_out(draft: Draft, checked: _Checked, inputs: Inputs) -> None:
         if number in checked.evidence:
             draft.reject("not in the source", excerpt=said)
             continue
+        if (neighbour := checked.near.get(number)) is not None:
+            draft.uncertain(
+                f"nearly the same as rule {neighbour.rule.atomic_id}, and not said how it differs",
+                atomic_id=neighbour.rule.atomic_id,
+                excerpt=said,
+                existing=excerpt(neighbour.rule.constraint),
+            )
+            continue
         match operation.operation:
             case "NEW" | "UPDATE" | "REPLACE":
                 _write(draft, operation, inputs, *checked.triggers.get(number, (Triggers(), ())))
@@ -260,10 +281,7 @@ def _origin(block: Block, slug: str) -> Origin:
 
 def _same(draft: Draft, text: RuleText) -> LibraryRule | None:
     """The active rule that says just this, whatever the model took it for."""
-    key = tuple(map(normalised, (text.constraint, text.applies_when, text.exception)))
     for rule in draft.rules.values():
-        if rule.status == "active" and key == tuple(
-            map(normalised, (rule.constraint, rule.applies_when, rule.exception))
-        ):
+        if rule.status == "active" and says_the_same(rule, text):
             return rule
     return None

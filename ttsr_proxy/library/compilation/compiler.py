@@ -34,7 +34,14 @@ class Compiled:
 class Compiler(Protocol):
     """Plans changes to a library; writes nothing. Raises LibraryError."""
 
-    async def compile(self, base: Snapshot, instruction: str, sources: Sequence[SourceText]) -> Compiled: ...
+    async def compile(
+        self,
+        base: Snapshot,
+        instruction: str,
+        sources: Sequence[SourceText],
+        credential: str | None = None,
+    ) -> Compiled:
+        """`credential` is for the model, in place of the configured key."""
 
 
 class Recall(Protocol):
@@ -57,7 +64,13 @@ class DeterministicCompiler:
         self._prover = prover
         self._recall = recall
 
-    async def compile(self, base: Snapshot, instruction: str, sources: Sequence[SourceText]) -> Compiled:
+    async def compile(
+        self,
+        base: Snapshot,
+        instruction: str,
+        sources: Sequence[SourceText],
+        credential: str | None = None,
+    ) -> Compiled:
         commands, rest = deterministic.split_commands(instruction, base)
         texts = [SourceText("", rest), *sources] if rest.strip() else list(sources)
         found = await asyncio.to_thread(extract, texts)

@@ -30,7 +30,8 @@ Rules:
   input, without its condition and its exception; those go into applies_when and exception ("" if none).
 - slug and scenario_id: lower-case words joined by "-".
 - evidence: for NEW, UPDATE and REPLACE at least one block id with a quote that stands in the block verbatim.
-- reason: one sentence.
+- reason: one sentence. For a NEW rule that says nearly what an existing one says, it holds "differs from ID",
+  with that rule's id, and how.
 
 Triggers make a rule enforced while a model writes. No trigger is better than a broad one: give one only when
 a pattern finds violations and hardly anything else, else an empty list.

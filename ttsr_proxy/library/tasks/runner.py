@@ -34,7 +34,11 @@ _log = structlog.get_logger()
 
 
 class Progress(Protocol):
-    """What running work tells of itself."""
+    """What running work tells of itself, and what it is told besides its task."""
+
+    @property
+    def secret(self) -> str | None:
+        """What the request that asked for the task left in memory for it."""
 
     async def stage(self, name: str) -> None: ...
 
@@ -62,6 +66,8 @@ class TaskRunner:
         self._running: dict[str, asyncio.Task[None]] = {}
         self._tails: dict[str, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(AT_ONCE)
+        self._secrets: dict[str, str] = {}
+        """By task, until it is over. Never stored, so that a restart loses them."""
 
     async def start(self) -> None:
         """Take up what an earlier process left: waiting tasks run, interrupted ones are settled."""
@@ -86,12 +92,19 @@ class TaskRunner:
         await asyncio.gather(*self._running.values(), return_exceptions=True)
         await self._store.close()
 
-    async def submit(self, user: str, task_type: str, resource_id: str, payload: JsonObject) -> Task:
-        """Queue a task. Raises Exhausted when the user has too many unfinished ones."""
+    async def submit(
+        self, user: str, task_type: str, resource_id: str, payload: JsonObject, secret: str | None = None
+    ) -> Task:
+        """Queue a task. Raises Exhausted when the user has too many unfinished ones.
+
+        `secret` is kept in memory until the task is over, and shown to nobody but its work.
+        """
         if await self._store.waiting(user) >= QUEUE:
             raise Exhausted(f"{QUEUE} tasks are waiting or running already; try again later")
         task = new_task(user, task_type, resource_id, payload)
         await self._store.add(task)
+        if secret is not None:
+            self._secrets[task.id] = secret
         self._enqueue(task)
         return task
 
@@ -130,6 +143,7 @@ class TaskRunner:
 
     def _forget(self, task: Task, running: asyncio.Task[None]) -> None:
         self._running.pop(task.id, None)
+        self._secrets.pop(task.id, None)
         if self._tails.get(task.user) is running:
             del self._tails[task.user]
 
@@ -143,9 +157,10 @@ class TaskRunner:
             if claimed is None:
                 return
             heeding = asyncio.create_task(self._heed_cancelling(task))
+            progress = _Progress(self._store, task.id, self._secrets.get(task.id))
             try:
                 try:
-                    done = await self._work(claimed, _Progress(self._store, task.id))
+                    done = await self._work(claimed, progress)
                 finally:
                     heeding.cancel()
             except asyncio.CancelledError:
@@ -217,9 +232,14 @@ def new_task(user: str, task_type: str, resource_id: str, payload: JsonObject | 
 
 
 class _Progress:
-    def __init__(self, store: TaskStore, task_id: str) -> None:
+    def __init__(self, store: TaskStore, task_id: str, secret: str | None) -> None:
         self._store = store
         self._id = task_id
+        self._secret = secret
+
+    @property
+    def secret(self) -> str | None:
+        return self._secret
 
     async def stage(self, name: str) -> None:
         """Tell the stage. Raises CancelledError if the task is to be cancelled."""

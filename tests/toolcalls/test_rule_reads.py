@@ -14,7 +14,7 @@ from ttsr_proxy.toolcalls.rule_reads import MOST_CHARS, can_read_rules, may_read
 
 FAMILIES = FamilyTable.default()
 
-READS: list[tuple[str, str, dict[str, Any]]] = [
+READS: list[tuple[str, str, dict[str, Any] | str]] = [
     ("claude-code", "Read", {"file_path": "rule://db"}),
     ("claude-code, part of it", "Read", {"offset": 1, "limit": 20, "file_path": "rule://db"}),
     ("claude-code, shell", "Bash", {"command": "cat rule://db", "description": "Read the rule"}),
@@ -22,6 +22,17 @@ READS: list[tuple[str, str, dict[str, Any]]] = [
     ("codex, older", "shell", {"command": ["bash", "-lc", "cat rule://db"], "timeout_ms": 100}),
     ("codex, older, no shell", "shell", {"command": ["cat", "rule://db"]}),
     ("codex, shell_command", "shell_command", {"command": " cat  rule://db\n"}),
+    ("codex, script", "exec", 'text(await tools.exec_command({"cmd": "cat rule://db"}));\n'),
+    (
+        "codex, script of two lines",
+        "exec",
+        """const r = await tools.exec_command({
+  cmd: "cat 'rule://db'", workdir: "/w/p", yield_time_ms: 1000,
+});
+text(r.output);
+""",
+    ),
+    ("codex, shortest script", "exec", "await tools.exec_command({cmd:`cat rule://db`})"),
     ("opencode", "read", {"filePath": "rule://db"}),
     ("opencode, shell", "bash", {"command": "cat 'rule://db'", "description": "x"}),
     ("gemini-cli", "read_file", {"absolute_path": "rule://db"}),
@@ -35,7 +46,15 @@ READS: list[tuple[str, str, dict[str, Any]]] = [
     ("mcp, a list of one", "mcp__files__read_multiple_files", {"paths": ["rule://db"]}),
 ]
 
-OTHERS: list[tuple[str, str, dict[str, Any]]] = [
+OTHERS: list[tuple[str, str, dict[str, Any] | str]] = [
+    ("a script that does more", "exec", 'text(await tools.exec_command({"cmd": "cat rule://db"})); more();'),
+    ("a script of another command", "exec", 'text(await tools.exec_command({"cmd": "cat rule://a b.py"}));'),
+    (
+        "a script that shows something else",
+        "exec",
+        'await tools.exec_command({cmd: "cat rule://db"}); text(x)',
+    ),
+    ("a script with a value put in", "exec", "await tools.exec_command({cmd: `cat rule://${x}`})"),
     ("a file", "Read", {"file_path": "src/a.py"}),
     ("a file whose name begins so", "Read", {"file_path": "rule.md"}),
     ("another scheme", "Read", {"file_path": "rules://db"}),
@@ -62,6 +81,10 @@ def kinds(tool: str) -> frozenset[str | None]:
     return FAMILIES.family_of(tool).kinds
 
 
+def written(arguments: dict[str, Any] | str) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments)
+
+
 def is_read(tool: str, text: str, cuts: list[int]) -> str | None:
     """The rule that a call reads whose arguments come in pieces, judged as an exchange does."""
     if not can_read_rules(kinds(tool)):
@@ -72,15 +95,15 @@ def is_read(tool: str, text: str, cuts: list[int]) -> str | None:
 
 
 @pytest.mark.parametrize(("tool", "arguments"), [read[1:] for read in READS], ids=[r[0] for r in READS])
-def test_every_agents_way_to_read_a_rule_is_known(tool: str, arguments: dict[str, Any]) -> None:
-    text = json.dumps(arguments)
+def test_every_agents_way_to_read_a_rule_is_known(tool: str, arguments: dict[str, Any] | str) -> None:
+    text = written(arguments)
     assert is_read(tool, text, list(range(len(text)))) == "db"
     assert is_read(f"_{tool}", text, []) == "db"
 
 
 @pytest.mark.parametrize(("tool", "arguments"), [call[1:] for call in OTHERS], ids=[c[0] for c in OTHERS])
-def test_other_calls_are_none(tool: str, arguments: dict[str, Any]) -> None:
-    text = json.dumps(arguments)
+def test_other_calls_are_none(tool: str, arguments: dict[str, Any] | str) -> None:
+    text = written(arguments)
     assert is_read(tool, text, []) is None
     assert is_read(tool, text, list(range(len(text)))) is None
 
@@ -94,7 +117,7 @@ def test_a_file_is_known_to_be_none_with_its_first_letters() -> None:
     assert may_read_rule(kinds("Read"), '{"file_path": "r')
     assert not may_read_rule(kinds("Read"), '{"file_path": "s')
     assert not may_read_rule(kinds("Bash"), '{"command": "l')
-    assert not may_read_rule(kinds("exec_command"), "const a")
+    assert not may_read_rule(kinds("exec"), "const a = f")
 
 
 @pytest.mark.parametrize("name", ["db", "a b", "Ä✓", "x/y", "db.md", ""])

@@ -18,9 +18,21 @@ _PATH_KEY: Final = regex.compile(r"(?i)path|file|ur[il]|target")
 _COMMAND_KEYS: Final = ("command", "cmd", "CommandLine")
 _VIEWING: Final = (None, "view")
 """The commands of an editor tool that read a file; other tools have none."""
+_PLAIN: Final = r"""[^\s"'$`\\|&;<>(){}*?]"""
 _CAT: Final = regex.compile(
-    r"""\s*cat\s+(?:--\s+)?(?:"rule://([^"$`\\]+)"|'rule://([^']+)'|rule://([^\s"'$`\\|&;<>(){}*?]+))\s*"""
+    rf"""\s*cat\s+(?:--\s+)?(?:"rule://([^"$`\\]+)"|'rule://([^']+)'|rule://({_PLAIN}+))\s*"""
 )
+_SCRIPT: Final = regex.compile(
+    rf"""
+    \s* (?: (?:const|let|var) \s+ (?<result>\w+) \s* = \s* | text\( \s* )?
+    await \s+ tools\.(?:exec_command|shell_command) \( \s* \{{ \s* "?(?:cmd|command)"? \s* : \s*
+    (?<quote>["'`]) \s* cat \s+ (?<inner>["']?) rule:// (?<name>{_PLAIN}+) \g<inner> \s* \g<quote>
+    (?: \s* , \s* "?\w+"? \s* : \s* (?: \w+ | "{_PLAIN}*" ) )* \s* ,? \s* \}} \s* \) \s* \)? \s* ;? \s*
+    (?: text\( \s* (?(result)\g<result>|(?!)) (?:\.\w+)? \s* \) \s* ;? \s* )?
+    """,
+    regex.VERBOSE,
+)
+"""A script of Codex's `exec` tool that does nothing but read a rule and show it."""
 
 
 def can_read_rules(kinds: Collection[str | None]) -> bool:
@@ -30,8 +42,10 @@ def can_read_rules(kinds: Collection[str | None]) -> bool:
 
 def may_read_rule(kinds: Collection[str | None], text: str) -> bool:
     """Whether a call can still turn out to read a rule; `text` is the beginning of its argument JSON."""
-    if len(text) > MOST_CHARS or text.strip()[:1] not in ("", "{"):
+    if len(text) > MOST_CHARS:
         return False
+    if text.strip()[:1] not in ("", "{"):
+        return "bash" in kinds and _SCRIPT.fullmatch(text, partial=True) is not None
     arguments = close_partial(text)
     if "read" in kinds and _may_view(arguments):
         path = next(_paths(arguments), "")
@@ -47,7 +61,8 @@ def rule_read(kinds: Collection[str | None], text: str) -> str | None:
     """The name of the rule that a complete call reads; None for any other call."""
     arguments = decode_object(text) if len(text) <= MOST_CHARS else None
     if arguments is None:
-        return None
+        script = _SCRIPT.fullmatch(text) if "bash" in kinds and len(text) <= MOST_CHARS else None
+        return script["name"] if script else None
     if "read" in kinds and arguments.get("command") in _VIEWING:
         path = next(_paths(arguments), None)
         if path is not None and path.startswith(_SCHEME):

@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from coding_agent import Agent, Answer, EchoStyle, StreamReader
@@ -53,7 +53,10 @@ Line = tuple[str, Any]
 
 
 class Playbook:
-    """One client's conversation. `activity` is what the client counts as a sign of life."""
+    """One client's conversation. `activity` is what the client counts as a sign of life.
+
+    `prompt` is what the rulebook adds to a first request, `readable` the rules behind `rule://`.
+    """
 
     def __init__(
         self,
@@ -62,6 +65,8 @@ class Playbook:
         store: MemoryStore | None = None,
         activity: Activity = "bytes",
         observed: str | None = None,
+        prompt: str = "",
+        readable: Mapping[str, str] | None = None,
         ast_by_hand: bool = False,
         strict: bool = True,
         budget: BudgetSettings | None = None,
@@ -75,6 +80,8 @@ class Playbook:
         assert not self.ruleset.rejected, self.ruleset.rejected
         self.activity = activity
         self.observed = observed
+        self.prompt = prompt
+        self.readable = readable or {}
         self.strict = strict
         self.ids = itertools.count(1)
         self.now = 1_000.0
@@ -180,6 +187,8 @@ class Playbook:
             new_id=lambda: f"id{next(self.ids):05}",
             rule_path=lambda rule: rule.path,
             wall_offset=0.0,
+            prompt=self.prompt if recalled.is_new else "",
+            readable=self.readable,
         )
         self.answer = Answer(0, {}, b"")
         self._reader, self._events_read = StreamReader(self.answer), 0

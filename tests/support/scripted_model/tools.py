@@ -92,7 +92,7 @@ def _patch_arguments(call: Any, tool: Tool, asked: Asked, project: Path) -> Argu
 
 
 def _file_arguments(call: Any, tool: Tool, asked: Asked, project: Path) -> Arguments:
-    path = str(project / call.path)
+    path = call.path if "://" in call.path else str(project / call.path)
     key = next(key for key in ("file_path", "filePath", "path") if f'"{key}"' in tool.declared)
     arguments = {key: path}
     if isinstance(call, Write):

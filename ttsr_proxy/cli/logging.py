@@ -18,6 +18,15 @@ _SECRET_NAMES = re.compile(
     r"authorization|cookie|api[-_]?key|password|secret|credential|(^|[-_])token$", re.I
 )
 
+_OWN = frozenset(("timestamp", "level", "request", "trace", "worker"))
+"""Fields that this program makes up itself."""
+
+_CLEAN: set[str] = set()
+"""Short texts that were found to hold no secret: most words of a log come again and again."""
+
+_CLEAN_CHARS = 80
+_CLEAN_TEXTS = 1_000
+
 
 def configure_logging(
     stream: TextIO | None = None, level: int = logging.INFO, form: LogFormat = "auto"
@@ -71,13 +80,16 @@ def _exceptions_by_place(record: logging.LogRecord) -> bool:
 
 def mask_secrets(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
     """Mask fields named like credentials, and credentials inside other values."""
-    return {name: MARK if _SECRET_NAMES.search(name) else _masked(value) for name, value in event.items()}
+    return {
+        name: value if name in _OWN else MARK if _SECRET_NAMES.search(name) else _masked(value)
+        for name, value in event.items()
+    }
 
 
 def _masked(value: object) -> object:
     match value:
         case str():
-            return mask(value)
+            return value if value in _CLEAN else _masked_text(value)
         case dict():
             return {
                 key: MARK if _SECRET_NAMES.search(str(key)) else _masked(item) for key, item in value.items()
@@ -85,3 +97,12 @@ def _masked(value: object) -> object:
         case list() | tuple():
             return [_masked(item) for item in value]
     return value
+
+
+def _masked_text(text: str) -> str:
+    masked = mask(text)
+    if masked == text and len(text) <= _CLEAN_CHARS:
+        if len(_CLEAN) >= _CLEAN_TEXTS:
+            _CLEAN.clear()
+        _CLEAN.add(text)
+    return masked

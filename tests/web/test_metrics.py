@@ -6,6 +6,8 @@ import asyncio
 import dataclasses
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -288,6 +290,43 @@ def test_counts_that_are_kept_elsewhere_are_taken_over_once() -> None:
     for total in (2, 2, 5):
         counted.copy(metrics.STORE_ERRORS, {("log",): total})
     assert 'ttsr_store_errors_total{operation="log"} 5.0' in counted.text("")[0].decode()
+
+
+async def test_figures_that_cannot_be_kept_cost_no_request(
+    upstream: RawUpstream, start_proxy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: object, *values: str) -> None:
+        raise OSError("no space left on device")
+
+    proxy = await start_proxy()
+    monkeypatch.setattr(metrics.Counter, "labels", full)
+    monkeypatch.setattr(metrics.Histogram, "labels", full)
+    upstream.script.extend(says(ANTHROPIC, "BADWORD", "fine"))
+    answer = await post(proxy.url)
+    assert b"message_stop" in answer.body
+    assert b"BADWORD" not in answer.body
+
+
+def test_a_worker_whose_directory_is_gone_tells_its_own_figures(tmp_path: Path) -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", OWN_FIGURES],
+        env={"PROMETHEUS_MULTIPROC_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.count('ttsr_retries_total{protocol="anthropic"} 1.0') == 2
+
+
+OWN_FIGURES = """
+import os, shutil
+from ttsr_proxy.web.metrics import RETRIES, Metrics
+counted = Metrics()
+counted.count(RETRIES, "anthropic")
+print(counted.text("")[0].decode())
+shutil.rmtree(os.environ["PROMETHEUS_MULTIPROC_DIR"])
+print(counted.text("")[0].decode())
+"""
 
 
 async def test_seconds_that_two_entries_share_are_added_once(

@@ -31,6 +31,8 @@ MOST_VALUES: Final = 1_000
 
 _VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
 
+_SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108
+
 _LATENCY: Final = (0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 8, 13, 20, 30, 60, 120, 300)
 """Seconds. Models take from half a second to minutes for their first word."""
 
@@ -198,7 +200,10 @@ FAMILIES: Final = (
 
 
 class Metrics:
-    """This process's share of every family."""
+    """This process's share of every family.
+
+    A figure that cannot be kept, for want of room in the workers' directory, is lost and costs nobody more.
+    """
 
     def __init__(self) -> None:
         prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -240,9 +245,10 @@ class Metrics:
     def count(self, family: Family, *labels: str, by: float = 1) -> None:
         """Add to a counter. Labels are in the family's order."""
         counter = self._counters[family]
-        if labels:
-            counter = counter.labels(*self._bounded(family, labels))
-        counter.inc(by)
+        with contextlib.suppress(OSError):
+            if labels:
+                counter = counter.labels(*self._bounded(family, labels))
+            counter.inc(by)
 
     def copy(self, family: Family, counts: Mapping[Labels, int]) -> None:
         """Bring a counter up to counts that something else keeps, by labels."""
@@ -254,7 +260,8 @@ class Metrics:
 
     def observe(self, family: Family, seconds: float, *labels: str) -> None:
         """Add a measured time to a histogram."""
-        self._histograms[family].labels(*labels).observe(seconds)
+        with contextlib.suppress(OSError):
+            self._histograms[family].labels(*labels).observe(seconds)
 
     def set(self, family: Family, values: Mapping[Labels, float]) -> None:
         """The values of a gauge by labels. Where there was a value before and is none now, it is 0."""
@@ -284,7 +291,11 @@ class Metrics:
         if not self.shared:
             return self._registry
         registry = CollectorRegistry()
-        multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        try:
+            multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        except ValueError:
+            # Somebody has tidied the directory away: what this process has counted is left.
+            return self._registry
         return registry
 
     def _bounded(self, family: Family, labels: tuple[str, ...]) -> tuple[str, ...]:
@@ -299,10 +310,15 @@ class Metrics:
         return value
 
 
+def _in_memory() -> str | None:
+    """Where Linux keeps files in memory: no full disk and no tidying of old files concerns them."""
+    return _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
+
+
 @contextlib.contextmanager
 def shared_directory() -> Iterator[str]:
     """Where the workers that are started within count together."""
-    with tempfile.TemporaryDirectory(prefix="ttsr-proxy-metrics-") as directory:
+    with tempfile.TemporaryDirectory(prefix="ttsr-proxy-metrics-", dir=_in_memory()) as directory:
         os.environ[_VARIABLE] = directory
         try:
             yield directory

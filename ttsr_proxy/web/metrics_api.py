@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Final, TypeVar
 
+import structlog
 from aiohttp import web
 
 from ttsr_proxy.web import metrics
+from ttsr_proxy.web.faults import fault
 from ttsr_proxy.web.keys import PARTS, Parts
 
 ENDPOINT: Final = ("GET", "/metrics", "figures for Prometheus, see [monitoring](monitoring.md)")
@@ -18,6 +20,8 @@ ENDPOINT: Final = ("GET", "/metrics", "figures for Prometheus, see [monitoring](
 REFRESH_SECONDS: Final = 5.0
 """How old the state of a worker may be that another worker tells."""
 
+
+_log = structlog.get_logger()
 
 Word = TypeVar("Word", bound=str)
 
@@ -33,7 +37,11 @@ async def show(request: web.Request) -> web.Response:
 async def keep_fresh(parts: Parts) -> None:
     """Tell the other workers of this one's state, again and again."""
     while True:
-        await refresh(parts)
+        try:
+            await refresh(parts)
+        except Exception as error:
+            # The boundary of a background task: figures are worth no request, and no orderly end.
+            _log.error("metrics_failed", **fault(error))
         await asyncio.sleep(REFRESH_SECONDS)
 
 

@@ -20,9 +20,7 @@ class RedisServer:
     """
 
     def __init__(self, password: str = "") -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
         self._password = password
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -36,15 +34,8 @@ class RedisServer:
         if self._password:
             command += ["--requirepass", self._password]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + _START_SECONDS
         with redis.Redis.from_url(self.url) as client:
-            while True:
-                try:
-                    client.ping()
-                    return
-                except redis.ConnectionError:
-                    if time.monotonic() > deadline:
-                        raise
+            until_it_answers(client)
 
     def stop(self) -> None:
         """Kill it; everything in it is lost."""
@@ -52,6 +43,25 @@ class RedisServer:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def until_it_answers(client: redis.Redis) -> None:
+    """Wait for a server that is starting."""
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        try:
+            client.ping()
+            return
+        except redis.ConnectionError:
+            if time.monotonic() > deadline:
+                raise
 
 
 @contextmanager

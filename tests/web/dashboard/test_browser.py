@@ -129,6 +129,25 @@ async def test_hostile_output_is_shown_as_text_also_when_it_arrives_live(page: P
     assert await page.evaluate("window.owned") is None
 
 
+async def test_a_match_far_down_in_the_output_is_in_view(page: Page, add: Any) -> None:
+    lines = "a line of the output\n" * 200
+    await add(before="", matched="here", violation=f"{lines}here\n{lines}")
+    await page.goto("/ttsr/interrupts/r1")
+    box = await page.locator(".sides pre").first.bounding_box()
+    mark = await page.locator(".sides mark").bounding_box()
+    assert box is not None
+    assert mark is not None
+    assert box["y"] < mark["y"] < box["y"] + box["height"]
+
+
+async def test_a_long_path_leaves_the_other_columns_their_width(page: Page, add: Any) -> None:
+    await add(paths=("src/" + "a/" * 100 + "b.py",), matched="eval(expression)", model="claude-sonnet-4-5")
+    await page.goto("/ttsr/interrupts")
+    matched = await page.locator('td[data-label="Matched"] code').bounding_box()
+    assert matched is not None
+    assert matched["height"] < 30
+
+
 async def test_a_false_positive_is_marked_with_the_button(page: Page, add: Any) -> None:
     await add()
     await page.goto("/ttsr/interrupts/r1")

@@ -11,6 +11,15 @@ function localise(root) {
   }
 }
 
+// In a long text the match may be below what its box shows.
+function showMarks(root) {
+  for (const mark of root.querySelectorAll("pre mark")) {
+    const box = mark.closest("pre");
+    const below = mark.getBoundingClientRect().bottom - box.getBoundingClientRect().bottom;
+    if (below > 0) box.scrollTop += below + box.clientHeight / 2;
+  }
+}
+
 // The server renders everything. A live page asks for itself again and takes over the parts that change.
 const REFRESH_MS = 400;
 const PENDING_MS = 3000;
@@ -52,6 +61,7 @@ function takeOver(fresh) {
     const focused = part.contains(document.activeElement) ? document.activeElement : null;
     const href = focused && focused.getAttribute("href");
     part.replaceWith(document.adoptNode(next));
+    showMarks(next);
     if (href) next.querySelector(`[href="${CSS.escape(href)}"]`)?.focus({ preventScroll: true });
   }
 }
@@ -116,6 +126,7 @@ function follow(box) {
 }
 
 localise(document);
+showMarks(document);
 const box = document.querySelector("[data-feed]");
 const isPaused = box ? follow(box) : () => false;
 // The feed tells of new records only: what becomes of a pending one has to be asked for.

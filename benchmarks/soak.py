@@ -241,7 +241,7 @@ class Soak:
 async def edit_rules(workspace: Workspace, chance: random.Random) -> None:
     """Rules come, change, break and go; one stays."""
     while True:
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(1)
         path = workspace.rule(
             f"r{chance.randrange(5)}", chance.choice(["never said", "Go on", "("]), repeatMode="always"
         )

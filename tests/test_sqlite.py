@@ -196,6 +196,29 @@ async def test_a_locked_file_is_reported_and_reading_goes_on(
     await database.close()
 
 
+async def test_calls_wait_in_vain_for_a_lock_only_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "LOCK_SECONDS", 0.2)
+
+    def patience(connection: sqlite3.Connection) -> int:
+        (milliseconds,) = connection.execute("PRAGMA busy_timeout").fetchone()
+        return int(milliseconds)
+
+    database = Database(path, ITEMS)
+    await database.write(add("a"))
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    seen = [await database.read(patience)]
+    for _ in range(2):
+        with pytest.raises(StoreError, match="locked"):
+            await database.write(add("b"))
+        seen.append(await database.read(patience))
+    other.execute("ROLLBACK")
+    other.close()
+    await database.write(add("c"))
+    assert [*seen, await database.read(patience)] == [200, 50, 50, 200]
+    await database.close()
+
+
 WRITER = textwrap.dedent(
     """
     import asyncio, sys

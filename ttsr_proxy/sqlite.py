@@ -31,6 +31,9 @@ FILE_VERSION: Final = 1
 LOCK_SECONDS: Final = 5.0
 """How long a call waits for other processes that write to the file."""
 
+LOCKED_SECONDS: Final = 0.05
+"""The same once a call has waited in vain, until one succeeds: calls stand in a row, traffic behind them."""
+
 _FILE_TABLES: Final = "CREATE TABLE IF NOT EXISTS schemas(name TEXT PRIMARY KEY, version INTEGER NOT NULL)"
 
 _ADVICE: Final = {
@@ -90,6 +93,7 @@ class Database:
         self._schema = schema
         self._executor: ThreadPoolExecutor | None = None
         self._connection: sqlite3.Connection | None = None
+        self._patience = LOCK_SECONDS
         self._closed = False
 
     async def read(self, work: Work[T]) -> T:
@@ -125,10 +129,13 @@ class Database:
         return self._executor.submit(self._run, work, begin, flushed)
 
     def _run(self, work: Work[T], begin: str, flushed: bool) -> T:
-        deadline = time.monotonic() + LOCK_SECONDS
+        deadline = time.monotonic() + self._patience
         while True:
             try:
-                return self._attempt(work, begin, flushed)
+                done = self._attempt(work, begin, flushed)
+                if begin != "BEGIN":
+                    self._wait_for_locks(LOCK_SECONDS)
+                return done
             except sqlite3.Error as error:
                 code = _primary_code(error)
                 if code in _REOPEN_AFTER:
@@ -137,8 +144,16 @@ class Database:
                     # Some locks (switching to WAL, recovering it) do not wait for the busy timeout.
                     time.sleep(_RETRY_SECONDS)
                     continue
+                if code == sqlite3.SQLITE_BUSY:
+                    self._wait_for_locks(LOCKED_SECONDS)
                 advice = _ADVICE.get(code, "this is unexpected; check the file with `sqlite3 FILE .dump`")
                 raise StoreError(f"The state file {self._path} failed ({error}): {advice}.") from error
+
+    def _wait_for_locks(self, seconds: float) -> None:
+        if seconds != self._patience:
+            self._patience = seconds
+            if self._connection is not None:
+                self._connection.execute(f"PRAGMA busy_timeout={round(seconds * 1000)}")
 
     def _attempt(self, work: Work[T], begin: str, flushed: bool) -> T:
         connection = self._connection
@@ -157,7 +172,7 @@ class Database:
     def _connect(self) -> sqlite3.Connection:
         self._create_private()
         connection = sqlite3.connect(
-            self._path, timeout=LOCK_SECONDS, isolation_level=None, check_same_thread=False
+            self._path, timeout=self._patience, isolation_level=None, check_same_thread=False
         )
         try:
             # FULL, not NORMAL: a committed record must outlast a power failure too, since upstream may have

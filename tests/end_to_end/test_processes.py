@@ -108,9 +108,17 @@ async def test_a_state_file_that_another_program_has_locked_does_not_stop_traffi
     other = sqlite3.connect(workspace.state, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     try:
-        upstream.script.append(response(b"".join(events("Fine.")), kind="text/event-stream"))
-        answer = await ask(proxy.url, "POST", "/v1/messages", *HEADERS, body=follow_up("anything"))
-        assert b"message_stop" in answer.body
+        fine = response(b"".join(events("Fine.")), kind="text/event-stream")
+        upstream.script.extend([fine] * LOAD)
+        asking = [
+            ask(proxy.url, "POST", "/v1/messages", *HEADERS, body=follow_up(str(number)))
+            for number in range(LOAD)
+        ]
+        for answer in await asyncio.gather(*asking):
+            assert b"message_stop" in answer.body
+        async with asyncio.timeout(15):
+            while (await ask(proxy.url, "GET", "/readyz")).status != 503:
+                pass
     finally:
         other.execute("ROLLBACK")
         other.close()

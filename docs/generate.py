@@ -36,7 +36,11 @@ _FORMS = {
     "names": "a list of names",
     "table": "a list of mappings",
 }
-_DEFAULTS = {"state": "`~/.local/state/ttsr-proxy/state.db`", "library.root": "`library` beside the state"}
+_DEFAULTS = {
+    "state": "`~/.local/state/ttsr-proxy/state.db`",
+    "library.root": "`library` beside the state",
+    "capture.directory": "`captures/PROJECT` beside the rule library",
+}
 
 
 def commands(

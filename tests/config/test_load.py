@@ -11,6 +11,7 @@ import pytest
 
 from ttsr_proxy.config import (
     BudgetSettings,
+    CaptureSettings,
     ConfigError,
     HoldSettings,
     RulebookSettings,
@@ -270,6 +271,27 @@ projects:
     assert settings.projects[1].rulebook == RulebookSettings(False, ("codex", "review*"))
     environ = {"TTSR_RULEBOOK_ENABLED": "0", "TTSR_RULEBOOK_DISABLED_AGENTS": "omp,main"}
     assert place.load("", environ).projects[0].rulebook == RulebookSettings(False, ("omp", "main"))
+
+
+def test_captures_are_a_projects_own(place: Place) -> None:
+    place.directory("web")
+    settings = place.load(
+        """
+capture: {days: 2, directory: kept, maxMegabytes: 5}
+projects:
+  web: {path: web, capture: {enabled: true, days: 3}}
+  app: {path: web, capture: {directory: of-app}}
+""",
+        env={"TTSR_CAPTURE_MAX_MEGABYTES": "9", "TTSR_LIBRARY_ROOT": "/lib/rules"},
+    )
+    default, web, app = settings.projects
+    assert default.capture == CaptureSettings(False, place.project / "kept", 9, 2)
+    assert web.capture == CaptureSettings(True, None, 9, 3)
+    assert [settings.captures_of(project) for project in (default, web, app)] == [
+        place.project / "kept",
+        Path("/lib/captures/web"),
+        place.project / "of-app",
+    ]
 
 
 def test_the_environment_goes_before_a_projects_part_of_the_file(place: Place) -> None:

@@ -16,19 +16,21 @@ _R = TypeVar("_R")
 
 
 def judge_batches(
-    make: Callable[[_M], Callable[[Path], _R]], manner: _M, batches: Sequence[Sequence[Path]], jobs: int
-) -> Iterator[list[_R]]:
-    """The answers for each batch of files, in order.
+    make: Callable[[_M], Callable[[Sequence[Path]], _R]],
+    manner: _M,
+    batches: Sequence[Sequence[Path]],
+    jobs: int,
+) -> Iterator[_R]:
+    """The answer for each batch of files, in order.
 
-    `make(manner)` gives the function that judges a file. With several jobs it is called in every worker, so
+    `make(manner)` gives the function that judges a batch. With several jobs it is called in every worker, so
     that both must be picklable.
 
     Raises TtsrError when a worker process dies.
     """
     if jobs <= 1:
         judge = make(manner)
-        for batch in batches:
-            yield [judge(path) for path in batch]
+        yield from map(judge, batches)
         return
     # Spawned, not forked: the progress bar has a thread.
     context = multiprocessing.get_context("spawn")
@@ -46,16 +48,16 @@ def judge_batches(
                 ) from error
 
 
-_judge: Callable[[Path], Any] | None = None
+_judge: Callable[[Sequence[Path]], Any] | None = None
 """In a worker process: what `_start` made."""
 
 
-def _start(make: Callable[[_M], Callable[[Path], Any]], manner: _M) -> None:
+def _start(make: Callable[[_M], Callable[[Sequence[Path]], Any]], manner: _M) -> None:
     global _judge
     _judge = make(manner)
 
 
-def _judge_batch(paths: Sequence[Path]) -> list[Any]:
+def _judge_batch(paths: Sequence[Path]) -> Any:
     if _judge is None:
         raise RuntimeError("the worker was not started")
-    return [_judge(path) for path in paths]
+    return _judge(paths)

@@ -15,6 +15,7 @@ from ttsr_proxy.config.settings import (
     AuthMode,
     AuthSettings,
     BudgetSettings,
+    CaptureSettings,
     CompilerKind,
     CompilerSettings,
     HoldSettings,
@@ -277,6 +278,39 @@ _LIBRARY_USER = Key(
     "The user whose compiled rules are enforced on the stream.",
 )
 
+CAPTURE_KEYS = (
+    Key(
+        "capture.enabled",
+        bool,
+        CaptureSettings,
+        "enabled",
+        "Whether whole exchanges are written to files, to be [replayed](replay.md#captures).",
+    ),
+    Key(
+        "capture.directory",
+        Name,
+        CaptureSettings,
+        "directory",
+        "The directory of the captures. A project with settings of its own has its own.",
+        form="file",
+    ),
+    Key(
+        "capture.maxMegabytes",
+        Limit,
+        CaptureSettings,
+        "max_megabytes",
+        "The most that a project's captures may take; the oldest are deleted.",
+    ),
+    Key("capture.days", Days, CaptureSettings, "days", "Captures older than so many days are deleted."),
+    Key(
+        "capture.exchangeMegabytes",
+        Limit,
+        CaptureSettings,
+        "exchange_megabytes",
+        "The most that is kept of one exchange; what goes beyond is left out.",
+    ),
+)
+
 LIBRARY_KEYS = (
     Key(
         "library.root",
@@ -513,6 +547,7 @@ KEYS = (
     ),
     Key("retention.days", Days, RetentionSettings, "days", "Records unused for so many days are deleted."),
     Key("retention.records", Positive, RetentionSettings, "records", "The most records that are kept."),
+    *CAPTURE_KEYS,
     *LIBRARY_KEYS,
     *SEARCH_KEYS,
     *TTSR_KEYS,
@@ -523,6 +558,7 @@ PROJECT_KEYS = (
     Key("path", Name, ProjectSettings, "path", "The project's directory (required).", form="directory"),
     *_DIRECTORY_KEYS,
     _LIBRARY_USER,
+    *CAPTURE_KEYS,
     *TTSR_KEYS,
     *RULEBOOK_KEYS,
 )

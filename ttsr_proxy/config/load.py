@@ -13,6 +13,7 @@ from ttsr_proxy.config.settings import (
     NO_LIBRARY_ROOT,
     AuthSettings,
     BudgetSettings,
+    CaptureSettings,
     CompilerSettings,
     HoldSettings,
     JudgeSettings,
@@ -71,6 +72,7 @@ def load_settings(
         _ttsr(values),
         values.get("library.user", DEFAULT_PROJECT),
         _filled(RulebookSettings, values),
+        _filled(CaptureSettings, values),
     )
     named = (
         ProjectSettings(
@@ -83,6 +85,7 @@ def load_settings(
             _ttsr({**layers[0].values, **own, **stated}),
             {**layers[0].values, **own, **stated}.get("library.user", DEFAULT_PROJECT),
             _filled(RulebookSettings, {**layers[0].values, **own, **stated}),
+            _filled(CaptureSettings, {**_shared_capture(layers[0].values), **own, **_shared_capture(stated)}),
         )
         for name, own in layers[0].projects.items()
     )
@@ -109,6 +112,11 @@ def default_state(environ: Mapping[str, str], home: Path) -> Path:
     # The specification says that a relative value is to be ignored.
     base = state_home if state_home.is_absolute() else home / ".local" / "state"
     return base / "ttsr-proxy" / "state.db"
+
+
+def _shared_capture(values: Values) -> Values:
+    """What holds for every project: each has a directory of its own."""
+    return {name: value for name, value in values.items() if name != "capture.directory"}
 
 
 def _ttsr(values: Values) -> TtsrSettings:

@@ -173,6 +173,20 @@ class LibrarySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class CaptureSettings:
+    """Whether whole exchanges are written to files, where, and how many of them."""
+
+    enabled: bool = False
+    directory: Path | None = None
+    """None: `captures/<project>` beside the rule library."""
+    max_megabytes: float = 256.0
+    """For all files of the directory; the oldest go first."""
+    days: float = 7.0
+    exchange_megabytes: float = 16.0
+    """For one exchange; what goes beyond is left out."""
+
+
+@dataclass(frozen=True, slots=True)
 class ProjectSettings:
     """One working directory whose rules are enforced.
 
@@ -189,6 +203,7 @@ class ProjectSettings:
     library_user: str = "default"
     """Whose compiled rules are enforced here."""
     rulebook: RulebookSettings = field(default_factory=RulebookSettings)
+    capture: CaptureSettings = field(default_factory=CaptureSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,3 +236,7 @@ class Settings:
         if isinstance(self.state, RedisUrl):
             raise TtsrError(f"state: {NO_LIBRARY_ROOT}")
         return self.state.parent / "library"
+
+    def captures_of(self, project: ProjectSettings) -> Path:
+        """The directory of a project's captures."""
+        return project.capture.directory or self.library_root.parent / "captures" / project.name

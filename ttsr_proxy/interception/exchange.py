@@ -30,6 +30,7 @@ from ttsr_proxy.interception.failures import Failures
 from ttsr_proxy.interception.interrupting import Interrupter
 from ttsr_proxy.interception.judging import Judge
 from ttsr_proxy.interception.progress import Ending, Progress
+from ttsr_proxy.interception.remembering import Lineage
 from ttsr_proxy.interception.rule_reads import RuleReads
 from ttsr_proxy.interception.setup import Setup
 from ttsr_proxy.interception.watching import Watch
@@ -162,6 +163,10 @@ class Exchange:
     def client_gone(self, now: float) -> list[Action]:
         """The client closed its connection. Not an abort if it already has the terminal event."""
         return [] if self._progress.over else list(self._endings.client_left(now))
+
+    @property
+    def lineage(self) -> Lineage:
+        return self._progress.memory.lineage
 
     @property
     def ending(self) -> Ending | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ttsr_proxy.interception.budgets import Budget
 from ttsr_proxy.interception.client import ClientResponse
@@ -12,6 +12,17 @@ from ttsr_proxy.interception.setup import Setup
 from ttsr_proxy.protocols.history import HistoryItem
 from ttsr_proxy.sessions.echoes import join_prose, response_anchor, text_anchor
 from ttsr_proxy.sessions.record import GivenBlock, PendingReminder, ResponseRecord, ShadowBlock
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """Where a response stands in its conversation."""
+
+    record: str
+    """The id of its record."""
+    parent: str | None
+    conversation: str
+    turn: int
 
 
 class Remembering:
@@ -30,6 +41,11 @@ class Remembering:
         self.turn = tip.turn + 1 if tip is not None else 0
         requester = setup.requester
         self.conversation = requester.session or (tip.conversation if tip is not None else self._id)
+
+    @property
+    def lineage(self) -> Lineage:
+        parent = self._parent.id if self._parent is not None else None
+        return Lineage(self._id, parent, self.conversation, self.turn)
 
     @property
     def reminders_before(self) -> tuple[str, ...]:
@@ -80,7 +96,7 @@ class Remembering:
         carried = () if draft.form == "reminded" else draft.deferred
         return ResponseRecord(
             id=self._id,
-            parent=self._parent.id if self._parent is not None else None,
+            parent=self.lineage.parent,
             tenant=setup.requester.tenant,
             project=setup.requester.project,
             conversation=self.conversation,

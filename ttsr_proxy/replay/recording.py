@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ttsr_proxy.jsontext import JsonObject, decode_object
+from ttsr_proxy.replay.captured import CapturedExchange
 from ttsr_proxy.replay.claude_code import ClaudeCodeTranscript
 from ttsr_proxy.replay.codex import CodexTranscript
 from ttsr_proxy.replay.steps import Step, TranscriptReader, UnreadableLine
@@ -18,6 +19,7 @@ MAX_HEAD: Final = 100
 """Lines at the beginning of a file among which one must be known."""
 
 _KINDS: Final[tuple[tuple[Callable[[JsonObject], bool], Callable[[], TranscriptReader]], ...]] = (
+    (CapturedExchange.recognises, CapturedExchange),
     (CodexTranscript.recognises, CodexTranscript),
     (ClaudeCodeTranscript.recognises, ClaudeCodeTranscript),
 )
@@ -64,4 +66,4 @@ def steps(lines: Iterable[bytes]) -> Iterator[Step | LostLine]:
         except UnreadableLine as error:
             yield LostLine(number, str(error))
     if reader is None:
-        raise NoTranscript("no transcript of Claude Code or Codex")
+        raise NoTranscript("no transcript of Claude Code or Codex, and no capture")

@@ -46,7 +46,9 @@ class Totals:
 
 
 class Replayer:
-    """One file's conversations. Rules are judged as in `interception`, with the same functions.
+    """The conversations of a file, or of several that belong together.
+
+    Rules are judged as in `interception`, with the same functions.
 
     An interrupt would have changed what follows, which is not known. So what follows in the same answer is
     only observed, and the conversation goes on as it did, with the rule reminded of.
@@ -69,7 +71,8 @@ class Replayer:
 
     def take(self, step: Step) -> Iterator[Finding]:
         """The findings of one line."""
-        standing = Standing() if step.parent is None else self._standings.get(step.parent, self._last)
+        lost = self._last if step.follows_last else Standing()
+        standing = Standing() if step.parent is None else self._standings.get(step.parent, lost)
         for output in step.outputs:
             before = standing.turn
             standing = standing.at(output.response, output.attempt)

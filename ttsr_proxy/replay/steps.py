@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from ttsr_proxy.jsontext import JsonObject
@@ -62,7 +62,9 @@ class Step:
     """By which later lines name this one."""
     parent: str | None
     """The line that this one follows; None where a conversation begins, or begins anew after compaction."""
-    outputs: tuple[Output, ...] = field(default=())
+    outputs: tuple[Output, ...] = ()
+    follows_last: bool = True
+    """If its parent is lost, it follows the line before it; else it begins a conversation."""
 
 
 class TranscriptReader(Protocol):

@@ -19,6 +19,7 @@ from ttsr_proxy.toolcalls.families import FamilyTable
 from ttsr_proxy.triggers.inventory import ProjectCatalog, ProjectRules
 from ttsr_proxy.web import library_api, library_mcp, log_api, metrics, metrics_api, proxy, rules_api
 from ttsr_proxy.web.ast_worker import AstWorker
+from ttsr_proxy.web.captures import Captures
 from ttsr_proxy.web.dashboard import handlers as dashboard
 from ttsr_proxy.web.guard import own_endpoints_only_for, private_endpoints_only_with
 from ttsr_proxy.web.judging import Judging
@@ -88,6 +89,7 @@ def create_app(settings: Settings, spans: Spans | None = None) -> web.Applicatio
             judging=Judging(judge, stores),
             library=library,
             spans=spans or spans_for(os.environ),
+            captures=Captures(settings),
         )
         app[PARTS] = shared
         await shared.stores.open()
@@ -111,6 +113,7 @@ def create_app(settings: Settings, spans: Spans | None = None) -> web.Applicatio
         shared.ast.close()
         await shared.upstream.close()
         await shared.stores.close()
+        await asyncio.to_thread(shared.captures.close)
         if shared.spans is not None:
             await asyncio.to_thread(shared.spans.close)
 

@@ -7,13 +7,14 @@ import email.utils
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import structlog
 from aiohttp import web
 from multidict import CIMultiDict
 
+from ttsr_proxy.captures.tape import Tape
 from ttsr_proxy.interception.actions import (
     AbortAttempt,
     Action,
@@ -89,6 +90,7 @@ class Driver:
         ast: AstWorker,
         judging: Judging,
         retry: Retry,
+        tape: Tape | None,
     ) -> None:
         self._request = request
         self._exchange = exchange
@@ -98,6 +100,10 @@ class Driver:
         self._ast = ast
         self._judging = judging
         self._retry = retry
+        self.tape = tape
+        """Keeps what is sent and received, if that is wanted."""
+        self._kept: Callable[[bytes], None] | None = None
+        """Takes what the client is sent, for the tape."""
         self._actions: deque[Action] = deque()
         self._inquiries: list[Inquiry] = []
         self._answer: UpstreamAnswer | None = None
@@ -132,6 +138,8 @@ class Driver:
             self._close_upstream()
             self._trail.exchange = None
             self._trail.outcome = self._exchange.ending or self._trail.outcome
+            if self.tape is not None:
+                self.tape.over(self._trail.outcome or "")
         if self._retry.known and not self._left_unfinished and self._retry.tenant is not None:
             await self._stores.drop_unfinished(self._retry.tenant, self._retry.key)
         assert self._response is not None
@@ -184,6 +192,8 @@ class Driver:
                 self._trail.call_begins(self._target.method, self._target.url)
                 self._pending = asyncio.create_task(self._call(body, delay))
             case AbortAttempt():
+                if self.tape is not None:
+                    self.tape.lost("aborted")
                 self._close_upstream()
             case CheckAst(jobs):
                 results = await self._ast.run(jobs)
@@ -212,6 +222,8 @@ class Driver:
                 await self._reply(action)
             case Relay():
                 assert self._answer is not None
+                if self.tape is not None:
+                    self.tape.relays()
                 self._response = await relay(self._request, self._answer)
                 self._finished = True
             case Finish(broken):
@@ -222,9 +234,13 @@ class Driver:
     async def _call(self, body: bytes, delay: float) -> Happened:
         if delay:
             await asyncio.sleep(delay)
-        target, exchange = self._target, self._exchange
+        target, exchange, tape = self._target, self._exchange, self.tape
+        if tape is not None:
+            tape.asks(target.method, target.url, target.headers, body)
         try:
             answer = await self._upstream.call(target.method, target.url, target.headers, body, readable=True)
+            if tape is not None:
+                answer = replace(answer, heard=tape.answered(answer.status, answer.headers))
             self._answer = answer
             headers = answer.headers
             self._trail.call_went("answered" if answer.status == 200 else "refused", answer.status)
@@ -254,22 +270,25 @@ class Driver:
                 return answered
             return lambda now: exchange.attempt_uninspectable(f"the answer is {kind or 'of no type'}", now)
         except UpstreamLost as lost:
-            self._trail.call_went("lost")
-            reason = str(lost)
-            return lambda now: exchange.attempt_lost(reason, now)
+            return self._lost(lost)
 
     async def _read(self, answer: UpstreamAnswer) -> Happened:
         exchange = self._exchange
         try:
             piece = await answer.read_piece()
         except UpstreamLost as lost:
-            self._trail.call_went("lost")
-            reason = str(lost)
-            return lambda now: exchange.attempt_lost(reason, now)
+            return self._lost(lost)
         self._trail.call_speaks()
         if not piece:
             return exchange.attempt_ended
         return lambda now: exchange.data(piece, now)
+
+    def _lost(self, lost: UpstreamLost) -> Happened:
+        self._trail.call_went("lost")
+        reason = str(lost)
+        if self.tape is not None:
+            self.tape.lost(reason)
+        return lambda now: self._exchange.attempt_lost(reason, now)
 
     def _close_upstream(self) -> None:
         if self._pending is not None:
@@ -283,6 +302,8 @@ class Driver:
 
     async def _send(self, data: bytes) -> None:
         response = self._response or await self._open()
+        if self._kept is not None:
+            self._kept(data)
         await response.write(data)
 
     async def _open(self) -> web.StreamResponse:
@@ -294,6 +315,8 @@ class Driver:
             # More may follow, so none at all says nothing yet.
             self._response.headers[INTERRUPTS] = str(self._trail.interrupts)
         self._trail.stream_begins()
+        if self.tape is not None:
+            self._kept = self.tape.answers(self._response.status, self._response.headers)
         await self._response.prepare(self._request)
         return self._response
 
@@ -307,6 +330,8 @@ class Driver:
         else:
             headers = self._upstream_headers(self._answer)
         headers[INTERRUPTS] = str(self._trail.interrupts)
+        if self.tape is not None:
+            self.tape.answers(reply.status, headers)(reply.body)
         self._response = web.Response(status=reply.status, body=reply.body, headers=headers)
 
     async def _finish(self, broken: bool) -> None:

@@ -13,6 +13,7 @@ from ttsr_proxy.toolcalls.families import FamilyTable
 from ttsr_proxy.triggers.inventory import ProjectCatalog
 from ttsr_proxy.web import metrics
 from ttsr_proxy.web.ast_worker import AstWorker
+from ttsr_proxy.web.captures import Captures
 from ttsr_proxy.web.hops import Hops
 from ttsr_proxy.web.judging import Judging
 from ttsr_proxy.web.library import Library
@@ -45,6 +46,7 @@ class Parts:
     ast: AstWorker
     judging: Judging
     library: Library
+    captures: Captures
     metrics: Metrics = field(default_factory=Metrics)
     spans: Spans | None = None
     """Where requests leave traces; None where they leave none."""

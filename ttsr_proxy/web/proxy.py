@@ -13,6 +13,7 @@ import structlog
 from aiohttp import web
 from structlog.contextvars import bound_contextvars
 
+from ttsr_proxy.captures.tape import Label, Tape
 from ttsr_proxy.config import TtsrSettings, join_upstream
 from ttsr_proxy.interception.draft import Draft
 from ttsr_proxy.interception.exchange import Exchange
@@ -28,6 +29,7 @@ from ttsr_proxy.sessions.identity import Identity, identify
 from ttsr_proxy.sessions.shadow import previous_id, restore
 from ttsr_proxy.triggers.inventory import ProjectRules
 from ttsr_proxy.web import metrics
+from ttsr_proxy.web.captures import MEGABYTE
 from ttsr_proxy.web.driver import Driver, MatchingFailed, Retry, Target
 from ttsr_proxy.web.encodings import Undecodable, decoded
 from ttsr_proxy.web.headers import BYPASS, credential, lower_case, to_upstream
@@ -170,6 +172,9 @@ async def _inspect(
             reason = "matching failed"
             trail.outcome = None
             trail.fault(failed.__cause__ or failed, path=route.path)
+        finally:
+            if driver.tape is not None:
+                parts.captures.keep(driver.tape, protocol, route.project.settings)
     parts.count_not_inspected(reason)
     return await _pass(request, parts, route, sent)
 
@@ -215,7 +220,8 @@ async def _prepare(
     if tenant is not None and not bypassed:
         book = request_rulebook(rules.rulebook, project.settings.rulebook, who, api, recalled)
     unwatched = None if ruleset.rules or judged.rules or book else _why_unwatched(ttsr, bypassed)
-    if unwatched is not None and not recalled.hidden:
+    captured = project.settings.capture.enabled and not bypassed
+    if unwatched is not None and not recalled.hidden and not captured:
         raise _NotInspected(unwatched)
     parts.ast.warm_for(ruleset)
     setup = Setup(
@@ -244,16 +250,43 @@ async def _prepare(
     else:
         # What was hidden of this conversation is still put back.
         parts.count_not_inspected(unwatched)
+    exchange = Exchange(setup)
     return Driver(
         request,
-        Exchange(setup),
+        exchange,
         Target("POST", url, upstream_headers),
         parts.upstream,
         parts.stores,
         parts.ast,
         parts.judging,
         Retry(tenant, key, left is not None),
+        _tape(request, headers, setup, exchange, project) if captured else None,
     )
+
+
+def _tape(
+    request: web.Request, headers: Mapping[str, str], setup: Setup, exchange: Exchange, project: Project
+) -> Tape:
+    """A tape for this exchange, with the client's request on it."""
+    who, lineage = setup.requester, exchange.lineage
+    label = Label(
+        id=setup.id,
+        record=lineage.record,
+        parent=lineage.parent,
+        time=time.time(),
+        project=who.project,
+        root=who.project_root or "",
+        conversation=lineage.conversation,
+        turn=lineage.turn,
+        client=who.client,
+        agent=who.agent,
+        protocol=setup.protocol.name,
+        observed=who.observed,
+    )
+    limit = int(project.settings.capture.exchange_megabytes * MEGABYTE)
+    tape = Tape(label, limit, time.monotonic)
+    tape.asked(request.method, request.raw_path, headers, setup.raw)
+    return tape
 
 
 async def _current_rules(parts: Parts, project: Project) -> ProjectRules:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
@@ -42,6 +42,8 @@ class UpstreamAnswer:
     """Upstream compressed its answer, and what is read of it is not compressed any more."""
     _ahead: deque[bytes] = field(default_factory=deque)
     """What `read_all` has read in vain."""
+    heard: Callable[[bytes], None] | None = None
+    """Is told every piece that arrives."""
 
     @property
     def status(self) -> int:
@@ -62,12 +64,15 @@ class UpstreamAnswer:
             return self._ahead.popleft()
         content = self.response.content
         try:
-            return await content.readany()
+            piece = await content.readany()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             # What had arrived before the loss is still there, and aiohttp's public methods only raise.
-            if rest := content._read_nowait(-1):
-                return rest
-            raise UpstreamLost(_reason(error)) from error
+            piece = content._read_nowait(-1)
+            if not piece:
+                raise UpstreamLost(_reason(error)) from error
+        if self.heard is not None:
+            self.heard(piece)
+        return piece
 
     async def read_all(self, at_most: int) -> bytes | None:
         """The whole body; None if longer: `read_piece` still gives all of it. Raises UpstreamLost."""

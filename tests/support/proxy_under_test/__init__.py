@@ -14,6 +14,7 @@ import aiohttp
 from strict_anthropic import listening
 
 from ttsr_proxy.config import (
+    CaptureSettings,
     JudgeSettings,
     LibrarySettings,
     ProjectSettings,
@@ -44,6 +45,7 @@ class Workspace:
         self.rules = root / "rules"
         self.state = root / "state" / "state.db"
         self.judge = JudgeSettings()
+        self.capture = CaptureSettings()
         for directory in (self.project / ".git", self.home, self.rules, self.state.parent):
             directory.mkdir(parents=True)
 
@@ -85,6 +87,7 @@ class Workspace:
             rules=(self.rules,),
             ttsr=TtsrSettings(**{"builtin_rules": False, **ttsr}),
             rulebook=rulebook or RulebookSettings(),
+            capture=self.capture,
         )
         return Settings(
             state=self.redis or self.state,

@@ -63,8 +63,8 @@ def replay(
 ) -> None:
     """Judge recorded conversations by today's rules: what would have been done, and where.
 
-    PATHS are transcripts of Claude Code (~/.claude/projects) or Codex (~/.codex/sessions), or directories
-    that hold them (*.jsonl).
+    PATHS are transcripts of Claude Code (~/.claude/projects) or Codex (~/.codex/sessions), captures of this
+    proxy, or directories that hold them (*.jsonl).
 
     Exit status: 0 nothing found, 1 matches found (see --fail-on), 2 an error.
     """

@@ -1,4 +1,4 @@
-"""Replays files, each in one process."""
+"""Replays files: each transcript by itself, but together the captures of a directory, each one exchange."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from ttsr_proxy.captures.lines import SUFFIX
 from ttsr_proxy.cli.parallel import judge_batches
 from ttsr_proxy.config import TtsrSettings
 from ttsr_proxy.replay.findings import Finding
@@ -47,12 +48,26 @@ def replay_all(
 
     Raises TtsrError when a worker process dies.
     """
-    sizes = [size_of(path) for path in paths]
-    batches = [(path,) for path in paths]
+    batches = list(_batches(paths))
+    sizes = [sum(map(size_of, batch)) for batch in batches]
     answers = judge_batches(_replaying, manner, batches, jobs if sum(sizes) > FEW_BYTES else 1)
     for answer, size in zip(answers, sizes, strict=True):
         yield from answer
         advance(size)
+
+
+def _batches(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    batch: list[Path] = []
+    for path in paths:
+        together = path.name.endswith(SUFFIX) and batch and batch[-1].name.endswith(SUFFIX)
+        if together and batch[-1].parent == path.parent:
+            batch.append(path)
+            continue
+        if batch:
+            yield batch
+        batch = [path]
+    if batch:
+        yield batch
 
 
 def size_of(path: Path) -> int:
@@ -63,17 +78,19 @@ def size_of(path: Path) -> int:
         return 0
 
 
-def _replaying(manner: Manner) -> Callable[[Path], Replayed]:
+def _replaying(manner: Manner) -> Callable[[Sequence[Path]], list[Replayed]]:
     ruleset = RuleSet(manner.rules, manner.settings.interrupt_mode, manner.project)
     families = FamilyTable.default().with_custom(manner.settings.tool_families)
 
-    def replayed(path: Path) -> Replayed:
-        return _replay(path, Replayer(ruleset, families, manner.settings, manner.project))
+    def replayed(paths: Sequence[Path]) -> list[Replayed]:
+        replayer = Replayer(ruleset, families, manner.settings, manner.project)
+        return [_replay(path, replayer) for path in paths]
 
     return replayed
 
 
 def _replay(path: Path, replayer: Replayer) -> Replayed:
+    replayer.totals = totals = Totals()
     findings: list[Finding] = []
     lost: list[LostLine] = []
     try:
@@ -87,7 +104,7 @@ def _replay(path: Path, replayer: Replayer) -> Replayed:
         return Replayed(str(path), skipped=str(error))
     except OSError as error:
         return Replayed(str(path), skipped=f"cannot be read: {error.strerror or error}")
-    return Replayed(str(path), tuple(findings), tuple(lost), replayer.totals)
+    return Replayed(str(path), tuple(findings), tuple(lost), totals)
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:

@@ -135,8 +135,9 @@ def judge_all(
         advance(len(judged))
 
 
-def _judging(manner: Manner) -> Callable[[Path], Judged]:
-    return Judge(manner).judge
+def _judging(manner: Manner) -> Callable[[Sequence[Path]], list[Judged]]:
+    judge = Judge(manner)
+    return lambda paths: [judge.judge(path) for path in paths]
 
 
 def _batches(paths: Sequence[Path]) -> Iterator[list[Path]]:

@@ -1,0 +1,1 @@
+"""Whole exchanges as files: what is kept of them, and in which form."""

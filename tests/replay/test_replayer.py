@@ -6,6 +6,7 @@ import dataclasses
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -194,7 +195,7 @@ def _cut(step: Step, data: st.DataObject) -> Step:
                 places = data.draw(st.lists(st.integers(0, len(event.text)), max_size=4).map(sorted))
                 ends = [*places, len(event.text)]
                 pieces = [event.text[start:end] for start, end in zip([0, *places], ends, strict=True)]
-                events += (dataclasses.replace(event, text=piece) for piece in pieces)
+                events += (msgspec.structs.replace(event, text=piece) for piece in pieces)
             else:
                 events.append(event)
         outputs.append(dataclasses.replace(output, events=tuple(events)))

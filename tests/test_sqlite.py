@@ -292,3 +292,33 @@ async def test_only_writes_that_must_outlast_the_machine_wait_for_its_disk(path:
         await database.write(fail, flushed=False)
     assert await database.write(level) == full
     await database.close()
+
+
+async def test_a_program_that_reads_beside_the_stores_takes_nothing_away_from_them(path: Path) -> None:
+    first, second = Database(path, ITEMS), Database(path, Schema("more", ("CREATE TABLE more(name TEXT)",)))
+    await first.write(add("a"))
+    await second.read(lambda connection: None)
+    # The last connection that closes removes the write-ahead log; this one is not the last.
+    code = (
+        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); "
+        "print([n for (n,) in c.execute('SELECT name FROM items')]); c.close()"
+    )
+
+    def beside() -> str:
+        done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    assert await asyncio.to_thread(beside) == "['a']"
+    await first.write(add("b"))
+    assert await asyncio.to_thread(beside) == "['a', 'b']"
+    await first.close()
+    await second.close()
+
+
+async def test_a_missing_file_behind_a_link_is_made_for_the_owner_only(tmp_path: Path) -> None:
+    target, link = tmp_path / "target.db", tmp_path / "link.db"
+    link.symlink_to(target)
+    database = Database(link, ITEMS)
+    await database.write(add("a"))
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    await database.close()

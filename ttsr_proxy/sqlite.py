@@ -187,10 +187,16 @@ class Database:
         return connection
 
     def _create_private(self) -> None:
-        """Create a missing file readable by its owner only: it holds conversations."""
+        """Create a missing file readable by its owner only: it holds conversations.
+
+        A file that is there is not opened: closing it again would drop the locks that this process's other
+        connections hold on it (POSIX), and the next program to close it would remove their write-ahead log.
+        """
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.close(os.open(self._path, os.O_CREAT | os.O_RDONLY, 0o600))
+            os.close(os.open(os.path.realpath(self._path), os.O_CREAT | os.O_EXCL | os.O_RDONLY, 0o600))
+        except FileExistsError:
+            return
         except OSError as error:
             advice = _ADVICE[sqlite3.SQLITE_CANTOPEN]
             raise StoreError(f"The state file {self._path} failed ({error.strerror}): {advice}.") from error

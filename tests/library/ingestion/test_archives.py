@@ -41,7 +41,18 @@ def test_an_archive_is_known_by_its_first_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["../x.md", "a/../../x.md", "/etc/x.md", "C:/x.md", "C:\\x.md", "a\\..\\x.md", "a//x.md"]
+    "name",
+    [
+        "../x.md",
+        "a/../../x.md",
+        "/etc/x.md",
+        "C:/x.md",
+        "C:\\x.md",
+        "a\\..\\x.md",
+        "a//x.md",
+        "\\x.md",
+        "./x.md",
+    ],
 )
 def test_a_name_that_leads_outside_is_refused(name: str) -> None:
     with pytest.raises(InvalidArgument, match="outside itself"):
@@ -88,13 +99,64 @@ def test_overlapping_entries_are_refused() -> None:
         read_archive(bytes(data))
 
 
-def test_links_are_left_out() -> None:
+@pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFIFO, stat.S_IFSOCK])
+def test_links_and_devices_are_left_out(kind: int) -> None:
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as archive:
-        link = zipfile.ZipInfo("link.md")
-        link.external_attr = (stat.S_IFLNK | 0o777) << 16
-        archive.writestr(link, "/etc/passwd")
-    assert read_archive(data.getvalue()) == []
+        special = zipfile.ZipInfo("special.md")
+        special.external_attr = (kind | 0o777) << 16
+        archive.writestr(special, "/etc/passwd")
+        plain = zipfile.ZipInfo("plain.md")
+        plain.external_attr = (stat.S_IFREG | 0o644) << 16
+        archive.writestr(plain, "text")
+    assert [text.name for text in read_archive(data.getvalue())] == ["plain.md"]
+
+
+@pytest.mark.parametrize(
+    "suffix", [".md", ".mdx", ".markdown", ".txt", ".rst", ".json", ".yaml", ".yml", ".toml", ".MD"]
+)
+def test_text_files_are_known_by_their_suffix(suffix: str) -> None:
+    assert [text.name for text in read_archive(packed({f"a{suffix}": "x", f"a{suffix}.py": "x"}))] == [
+        f"a{suffix}"
+    ]
+
+
+def test_names_are_normalised() -> None:
+    found = read_archive(packed({"docs\\cafe\u0301.md": "x"}))
+    assert [text.name for text in found] == ["docs/caf\u00e9.md"]
+
+
+def test_a_file_that_is_binary_behind_its_first_bytes_is_text() -> None:
+    head = b"a" * 8 * 1024
+    data = packed({"late.md": head + b"\0", "early.md": head[:-1] + b"\0"}, zipfile.ZIP_STORED)
+    assert [text.name for text in read_archive(data)] == ["late.md"]
+
+
+def test_a_name_with_a_nul_is_cut_there_and_stays_inside() -> None:
+    # Python's reader ends a name at its first NUL, as C programs do.
+    data = packed({"aXmd.md": "x"}).replace(b"aXmd.md", b"a\0md.md")
+    assert read_archive(data) == []
+
+
+def test_the_archive_itself_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = packed({"a.md": "x"})
+    monkeypatch.setattr(archives, "MAX_ARCHIVE", len(data) - 1)
+    with pytest.raises(InvalidArgument, match="the archive is larger than"):
+        read_archive(data)
+
+
+def test_the_limits_are_those_that_are_documented() -> None:
+    assert (archives.MAX_ARCHIVE, archives.MAX_ENTRIES, archives.MAX_ENTRY) == (16 * 2**20, 500, 2**20)
+    assert (archives.MAX_RATIO, archives.MAX_DEPTH, archives.MAX_NAME) == (200, 8, 200)
+
+
+def test_an_archive_at_its_limits_is_read() -> None:
+    deep = "/".join("abcdefg") + "/x.md"
+    long = "x" * (archives.MAX_NAME - 3) + ".md"
+    large = bytes(range(1, 251)) * (archives.MAX_ENTRY // 250)
+    files: dict[str, bytes | str] = {f"{number}.txt": "" for number in range(497)}
+    found = read_archive(packed({deep: "x", long[1:]: "x", "large.md": large, **files}, zipfile.ZIP_STORED))
+    assert len(found) == 500
 
 
 @pytest.mark.parametrize("data", [b"PK\x03\x04 not a zip", packed({"inner.zip": "x"})])

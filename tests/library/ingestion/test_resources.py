@@ -98,3 +98,8 @@ def test_a_configured_folder_is_behind_the_shared_uri(tmp_path: Path) -> None:
 def test_other_uris_are_refused(tmp_path: Path, uri: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         Resources(tmp_path, None).read("alice", uri)
+
+
+def test_the_limits_of_uploads_are_those_that_are_documented() -> None:
+    assert uploads_module.MAX_UPLOAD == 16 * 2**20
+    assert (uploads_module.KEPT_SECONDS, uploads_module.MAX_PENDING) == (12 * 3600, 32)

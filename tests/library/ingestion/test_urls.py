@@ -11,6 +11,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.test_utils import TestServer
 
 from ttsr_proxy.library.errors import InvalidArgument, LibraryError, Refused
+from ttsr_proxy.library.ingestion import urls
 from ttsr_proxy.library.ingestion.addresses import PublicResolver, is_public
 from ttsr_proxy.library.ingestion.urls import MAX_BODY, Fetcher, FetchFailed
 
@@ -62,7 +63,9 @@ def test_addresses_that_are_public(address: str) -> None:
         "http://127.0.0.1/", "http://localhost/", "http://2130706433/", "http://0x7f000001/", "http://0177.1/",
         "http://127.1/", "http://[::1]/", "http://[::ffff:127.0.0.1]/", "http://[64:ff9b::7f00:1]/",
         "http://0.0.0.0/", "http://169.254.169.254/latest/meta-data", "http://printer.local/",
-        "http://example.com:22/", "http://metadata.google.internal/",
+        "http://example.com:22/", "http://metadata.google.internal/", "http://[2002:7f00:1::]/",
+        "http://[2001:0:4136:e378:8000:63bf:3fff:fdd2]/", "http://[fe80::1]/", "http://10.0.0.1/",
+        "http://localhost./", "http://127.0.0.1./", "http://017700000001/", "http://\uff11\uff12\uff17.0.0.1/",
     ],
 )  # fmt: skip
 async def test_private_places_are_refused_before_anything_is_sent(url: str) -> None:
@@ -140,6 +143,67 @@ async def test_a_redirect_to_a_private_place_is_not_followed(serve: Serve) -> No
     with pytest.raises(Refused):
         await fetcher(port).fetch(f"http://docs.example:{port}/start")
     assert asked == ["/start"]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "ftp://docs.example/x", "file:///etc/passwd", "gopher://docs.example/", "http://docs.example:22/",
+        "http://user:pass@docs.example/", "http://[::ffff:127.0.0.1]/", "http://2130706433/",
+        "//169.254.169.254/x",
+    ],
+)  # fmt: skip
+async def test_each_redirect_is_checked_as_the_first_url_was(serve: Serve, target: str) -> None:
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.Response(status=302, headers={"Location": target})
+
+    port = await serve(answer)
+    with pytest.raises((Refused, InvalidArgument)):
+        await fetcher(port).fetch(f"http://docs.example:{port}/start")
+    assert asked == ["/start"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "taken"),
+    [
+        ("text/plain", True), ("text/markdown", True), ("text/html; charset=utf-8", True),
+        ("application/json", True), ("application/yaml", True), ("application/x-yaml", True),
+        ("application/octet-stream", False), ("application/zip", False), ("image/svg+xml", False),
+    ],
+)  # fmt: skip
+async def test_only_texts_are_taken(serve: Serve, kind: str, *, taken: bool) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(body=b"Rules.", headers={"Content-Type": kind})
+
+    port = await serve(answer)
+    fetching = fetcher(port).fetch(f"http://docs.example:{port}/x")
+    if taken:
+        assert (await fetching)[0] == "Rules."
+    else:
+        with pytest.raises(FetchFailed, match="only text"):
+            await fetching
+
+
+async def test_a_proxy_named_in_the_environment_is_not_used(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(text=f"asked for {request.path}")
+
+    port = await serve(answer)
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    text, _ = await fetcher(port).fetch(f"http://docs.example:{port}/x")
+    assert text == "asked for /x"
+
+
+async def test_the_limits_are_those_that_are_documented() -> None:
+    assert (urls.MAX_BODY, urls.MAX_REDIRECTS) == (2 * 2**20, 3)
+    assert (urls.CONNECT_SECONDS, urls.TOTAL_SECONDS) == (10.0, 30.0)
+    assert Fetcher(PublicResolver()).ports == (80, 443)
 
 
 async def test_redirects_are_followed_a_few_times_only(serve: Serve) -> None:

@@ -59,7 +59,8 @@ class Fetcher:
     def check(self, text: str) -> URL:
         """As `checked_url`; also refuses ports other than the usual ones and addresses in any spelling."""
         url = checked_url(text)
-        host = url.host or ""
+        # A dot at the end only says that a name is complete.
+        host = (url.host or "").removesuffix(".")
         if url.port not in self.ports:
             raise Refused(f"port {url.port} may not be fetched from")
         address = _as_address(host)

@@ -123,6 +123,10 @@ class Attempt:
         ]
         return [ShadowBlock("user", item.kind, item.value, None) for item in items]
 
+    def whole(self, protocol: WireProtocol) -> list[ShadowBlock]:
+        """The answer when it has said all that it will, with what the proxy answered to it."""
+        return [*self.finished(protocol), *self.answers(protocol)]
+
     def delivered(
         self, protocol: WireProtocol, client: ClientResponse, cut_texts: Mapping[int, str]
     ) -> list[ShadowBlock]:

@@ -147,9 +147,7 @@ class Endings:
         yield from progress.findings.log(attempt)
         yield from progress.journal.settled("clean", correction=_plain(attempt))
         yield from progress.findings.outcomes(progress.draft)
-        protocol = progress.setup.protocol
-        blocks = [*attempt.finished(protocol), *attempt.answers(protocol)]
-        yield from progress.save_whole(blocks, attempt, now)
+        yield from progress.save_whole(attempt.whole(progress.setup.protocol), attempt, now)
 
     def _leave(self, why: str, *, keeps: bool) -> Generator[Action, None, list[ShadowBlock]]:
         """The current attempt comes to nothing. Logs what it noticed; gives what it left with the client.

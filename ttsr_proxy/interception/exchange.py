@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ttsr_proxy.interception.actions import Action, Finish, Note, Send
+from ttsr_proxy.interception.actions import Action, Finish, Note, Save, Send
 from ttsr_proxy.interception.attempt import Attempt
 from ttsr_proxy.interception.echo import Exemptions
 from ttsr_proxy.interception.endings import Endings
@@ -293,6 +293,10 @@ class Exchange:
         if attempt.whole_body is not None:
             return
         held = attempt.delivery.release(now)
+        if any(block.answer is not None for block in attempt.order):
+            # The next request may come once the client knows why the answer stopped, and it lacks the reads.
+            blocks = attempt.whole(self._setup.protocol)
+            yield Save(progress.memory.record(blocks, (), now=now, final=False, upstream=attempt.response_id))
         if attempt.number == 1:
             yield from progress.send(held + progress.client.ending(event, None), now)
             return

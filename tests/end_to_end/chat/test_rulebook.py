@@ -11,7 +11,7 @@ from chat_chunks import chunk, data
 from coding_agent import ChatAgent
 from legality import read_legally
 from proxy_under_test import Workspace
-from strict_anthropic import Turn, raw, text, thinking, tool, turn
+from strict_anthropic import Turn, raw, stall, text, thinking, tool, turn
 from strict_openai_chat import Dialect, StrictChatUpstream
 from ttsr_asserts import assert_clean
 
@@ -213,6 +213,30 @@ async def test_calls_that_come_in_one_chunk_are_told_apart(
     await agent.results()
     assert upstream.refusals == []
     assert DB in results(upstream.calls[-1])
+
+
+async def test_a_client_that_does_not_wait_for_the_end_finds_what_was_read(
+    upstream: StrictChatUpstream, start_proxy: Any, new_agent: Any
+) -> None:
+    upstream.dialect = Dialect(role_everywhere=True)
+    calls = two_in_one_chunk(("Edit", EDIT), ("Read", READ_DB)).steps
+    end = raw(data(chunk({}, "tool_calls")))
+    upstream.script(turn(*calls, end, stall()), turn(text("Done.")))
+    agent: ChatAgent = await new_agent(await start_proxy())
+    agent.add_user({"text": "go"})
+    async with agent.request() as response:
+        received = b""
+        while b'"tool_calls"}' not in received.replace(b" ", b""):
+            received += await response.content.readany()
+        call = {
+            "id": "call_0",
+            "type": "function",
+            "function": {"name": "Edit", "arguments": json.dumps(EDIT)},
+        }
+        agent.messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        assert_clean(await agent.results(), "rule://")
+    assert results(upstream.calls[1]) == [DB, "ok"]
+    assert upstream.refusals == []
 
 
 async def test_two_reads_in_one_chunk_leave_nothing_of_it(

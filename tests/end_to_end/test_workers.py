@@ -219,6 +219,8 @@ async def test_workers_end_with_their_supervisor_and_leave_nothing_behind(
     pids = workers_of(process)
     shared = counted_in(pids[0])
     assert os.listdir(shared)
+    os.kill(pids[0], signal.SIGKILL)
+    await gone(pids[:1])
     process.send_signal(stop)
     await process.wait()
     await gone(pids)

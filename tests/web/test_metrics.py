@@ -72,6 +72,11 @@ async def test_an_interrupt_is_counted_with_its_cost(
     assert told.all("ttsr_open_requests") == told.all("ttsr_held_bytes") == {}
 
 
+async def test_what_matters_most_is_there_at_zero_from_the_start(start_proxy: Any) -> None:
+    names = (await scrape((await start_proxy()).url)).names()
+    assert {"ttsr_interrupts_total", "ttsr_retries_total", "ttsr_open_requests", "ttsr_held_bytes"} <= names
+
+
 async def test_every_request_ends_in_one_outcome(
     workspace: Workspace, upstream: RawUpstream, start_proxy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,11 @@ import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, multiprocess
 from prometheus_client.exposition import choose_encoder
 
+from ttsr_proxy.interrupts.record import INTERRUPTING
+from ttsr_proxy.protocols.anthropic import ANTHROPIC
+from ttsr_proxy.protocols.openai_chat import OPENAI_CHAT
+from ttsr_proxy.protocols.openai_responses import OPENAI_RESPONSES
+
 Kind: TypeAlias = Literal["counter", "gauge", "histogram"]
 Combined: TypeAlias = Literal["all", "livesum", "livemax", "livemin"]
 
@@ -32,6 +37,8 @@ MOST_VALUES: Final = 1_000
 _VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
 
 _SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108
+
+_INSPECTED: Final = tuple(protocol.name for protocol in (ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES))
 
 _LATENCY: Final = (0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 8, 13, 20, 30, 60, 120, 300)
 """Seconds. Models take from half a second to minutes for their first word."""
@@ -49,6 +56,8 @@ class Family:
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
     combined: Combined = "all"
+    known: tuple[tuple[str, ...], ...] = ()
+    """Labels that are there from the start, at 0: Prometheus sees no increase of what was not there."""
 
 
 REQUESTS = Family(
@@ -78,6 +87,7 @@ OPEN = Family(
     "Requests of clients under way, streams included.",
     ("protocol",),
     combined="livesum",
+    known=tuple((protocol,) for protocol in (*_INSPECTED, "other")),
 )
 HELD = Family(
     "gauge", "ttsr_held_bytes", "Bytes of upstream's answers that are held back now.", combined="livesum"
@@ -88,9 +98,14 @@ INTERRUPTS = Family(
     "ttsr_interrupts_total",
     "Answers stopped: asked for again (`interrupted`) or ended early (`truncated`).",
     ("protocol", "action"),
+    known=tuple((protocol, action) for protocol in _INSPECTED for action in sorted(INTERRUPTING)),
 )
 RETRIES = Family(
-    "counter", "ttsr_retries_total", "Upstream calls beyond the first of their request.", ("protocol",)
+    "counter",
+    "ttsr_retries_total",
+    "Upstream calls beyond the first of their request.",
+    ("protocol",),
+    known=tuple((protocol,) for protocol in _INSPECTED),
 )
 WASTED_TOKENS = Family(
     "counter", "ttsr_wasted_tokens_total", "Tokens of attempts that were stopped, mostly estimated."
@@ -213,13 +228,13 @@ class Metrics:
         self._counters: dict[Family, Counter] = {}
         self._gauges: dict[Family, Gauge] = {}
         self._histograms: dict[Family, Histogram] = {}
-        for family in FAMILIES:
-            self._make(family)
         self._copied: dict[tuple[Family, tuple[str, ...]], int] = {}
         self._given: dict[Family, set[tuple[str, ...]]] = {}
         """Labels of gauges that have a value."""
         self._values: dict[tuple[Family, int], set[str]] = {}
         """What is told apart: values of counters' labels, by the label's place."""
+        for family in FAMILIES:
+            self._make(family)
         if not self.shared:
             for collector in (
                 prometheus_client.ProcessCollector,
@@ -233,10 +248,13 @@ class Metrics:
         match family.kind:
             case "counter":
                 self._counters[family] = Counter(name, text, labels, registry=registry)
+                for known in family.known:
+                    self.count(family, *known, by=0)
             case "gauge":
                 self._gauges[family] = Gauge(
                     name, text, labels, registry=registry, multiprocess_mode=family.combined
                 )
+                self.set(family, dict.fromkeys(family.known, 0))
             case "histogram":
                 self._histograms[family] = Histogram(
                     name, text, labels, registry=registry, buckets=family.buckets
@@ -329,11 +347,23 @@ def shared_directory() -> Iterator[str]:
 def remove_own_share() -> None:
     """For a worker at its end whose supervisor is gone, so that nobody else removes the directory."""
     directory = Path(os.environ[_VARIABLE])
-    for file in directory.glob(f"*_{os.getpid()}.db"):
-        file.unlink()
+    for file in directory.glob("*_*.db"):
+        pid = int(file.stem.rpartition("_")[2])
+        if pid == os.getpid() or not _lives(pid):
+            file.unlink(missing_ok=True)
     # The last worker succeeds.
     with contextlib.suppress(OSError):
         directory.rmdir()
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def worker_ended(pid: int, directory: str) -> None:

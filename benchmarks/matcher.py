@@ -1,18 +1,25 @@
 """Cost of matching per delta, against searching the whole buffer at each delta, on the same stream.
 
     python benchmarks/matcher.py [--rules 27,100,300] [--deltas 2000,20000] [--source tool|text]
+                                 [--reference PACKAGES [--bun PATH]]
 
 The stream is Python source of the standard library in deltas of 1 to 8 characters; the rules are generated
 from common shapes of conditions and do not match it, which is the normal case. Microseconds per delta; the
 first and last tenth show whether cost grows with the buffer. The naive column is sampled, since it would take
 minutes. With `--source text` every rule interrupts, and `safe_until` is asked after every delta.
+
+`--reference` names the folder where `@oh-my-pi/pi-coding-agent` is installed, whose own matcher then gets the
+same conditions and deltas in Bun, for at most 20 seconds a row.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import statistics
+import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -104,6 +111,23 @@ def naive(rules: int, deltas: list[str]) -> list[float]:
     return timings
 
 
+def reference(rules: int, deltas: list[str], options: argparse.Namespace) -> str:
+    """The reference implementation's columns of a row."""
+    with tempfile.TemporaryDirectory() as folder:
+        given = Path(folder) / "input.json"
+        given.write_text(json.dumps({"conditions": conditions(rules, 1), "deltas": deltas, "seconds": 20}))
+        program = Path(__file__).with_name("reference_matcher.ts")
+        command = [options.bun, str(program), options.reference, str(given)]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found = json.loads(said)
+    if found["accepted"] != rules or found["matched"]:
+        raise SystemExit(
+            f"the reference took {found['accepted']} of {rules} rules, {found['matched']} matched"
+        )
+    cut = "" if found["done"] == len(deltas) else f" (of the first {found['done']:,})"
+    return f"{found['mean']:,.1f}{cut} | {found['first']:,.1f} | {found['last']:,.1f}"
+
+
 def tenths(timings: list[float]) -> tuple[float, float, float, float]:
     """Mean, median, and the means of the first and last tenth."""
     part = max(len(timings) // 10, 1)
@@ -116,10 +140,13 @@ def main() -> None:
     parser.add_argument("--rules", default="0,27,100,300")
     parser.add_argument("--deltas", default="2000,20000")
     parser.add_argument("--source", choices=("tool", "text"), default="tool")
+    parser.add_argument("--reference", help="where the reference implementation is installed")
+    parser.add_argument("--bun", default="bun", help="the program that runs it (default: bun)")
     options = parser.parse_args()
     print(f"Deltas of {options.source}; microseconds per delta, mean unless said otherwise.\n")
-    print("| rules | deltas | us | median | first tenth | last tenth | whole buffer | ratio |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    more = " reference | first tenth | last tenth |" if options.reference else ""
+    print(f"| rules | deltas | us | median | first tenth | last tenth | whole buffer | ratio |{more}")
+    print("|" + " ---: |" * (11 if more else 8))
     for count in map(int, options.deltas.split(",")):
         deltas = stream(count, 7)
         for rules in map(int, options.rules.split(",")):
@@ -127,7 +154,8 @@ def main() -> None:
             whole = statistics.fmean(naive(rules, deltas))
             print(
                 f"| {rules} | {count:,} | {mean:.2f} | {median:.2f} | {first:.2f} | {last:.2f} "
-                f"| {whole:,.0f} | {f'x{whole / mean:,.0f}' if rules else '-'} |",
+                f"| {whole:,.0f} | {f'x{whole / mean:,.0f}' if rules else '-'} |"
+                + (f" {reference(rules, deltas, options)} |" if options.reference else ""),
                 flush=True,
             )
 

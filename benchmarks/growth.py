@@ -31,7 +31,7 @@ USUAL_EVENTS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Medians: milliseconds to the first event, and milliseconds of CPU for the request, µs for each event."""
+    """Medians: milliseconds to the first event, of CPU for a short request, microseconds for each event."""
 
     first: float
     cpu: float

@@ -5,7 +5,7 @@
 One process plays upstream and clients and measures each event from write to read; it runs on the last core,
 whatever it measures on the first. All targets are asked in turn, round by round, and the tables show medians.
 *CPU* is that of the target's processes. A peer that is not installed is left out, and the output says so:
-nginx comes from the distribution, LiteLLM (`pip install "litellm[proxy]"`) and mitmproxy need environments of
+nginx comes from the distribution; LiteLLM (`pip install "litellm[proxy]"`) and mitmproxy need environments of
 their own, whose programs are given by path. Linux only.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import importlib.util
 import json
 import os
 import re
@@ -37,6 +38,8 @@ STREAM_RATE = 50.0
 """Events per second of a paced stream."""
 IDLE_REQUESTS = 10
 END = b"0\r\n\r\n"
+LAST = b"\r\n" + END
+"""How an answer ends; a header may end in a zero too."""
 STAMP = re.compile(rb'"text": "(\d+) "')
 
 PIPE = """
@@ -153,6 +156,7 @@ class Client(asyncio.Protocol):
         self.pieces: list[bytes] = []
         self.late: list[float] = []
         self.first = 0.0
+        self.tail = b""
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -167,7 +171,8 @@ class Client(asyncio.Protocol):
             self.first = now / 1e9 - self.asked
         self.pieces.append(data)
         self.late += [(now - int(sent)) / 1e9 for sent in STAMP.findall(data)]
-        if data.endswith(END) and not self.done.done():
+        self.tail = (self.tail + data)[-len(LAST) :]
+        if self.tail == LAST and not self.done.done():
             self.done.set_result(None)
             self.transport.close()
 
@@ -182,8 +187,14 @@ class Peer:
     slow: bool = False
 
     def cpu(self) -> float:
-        """Seconds of CPU of the process and its children."""
-        return sum(Target("", pid).cpu() for pid in self.pids())
+        """Seconds of CPU of the process and its children, also on threads that have ended."""
+        ticks = 0
+        for pid in self.pids():
+            with suppress(OSError):
+                ticks += sum(
+                    map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13])
+                )
+        return ticks / os.sysconf("SC_CLK_TCK")
 
     def pids(self) -> list[int]:
         found = [self.target.pid] if self.target.pid is not None else []
@@ -309,6 +320,12 @@ def start_peers(stack: ExitStack, root: Path, upstream: str, options: argparse.N
     for count in map(int, options.rules.split(",")):
         proxy = stack.enter_context(proxy_process(root, upstream, count))
         peers[f"ttsr-proxy, {count} rules"] = Peer(proxy)
+    if importlib.util.find_spec("uvloop"):
+        for count in map(int, options.rules.split(",")):
+            proxy = stack.enter_context(proxy_process(root, upstream, count, uvloop=True))
+            peers[f"ttsr-proxy, {count} rules, uvloop"] = Peer(proxy)
+    else:
+        print("uvloop is not installed, so that there are no rows with it")
     if options.litellm:
         port = free_port()
         (root / "litellm.yaml").write_text(LITELLM.replace("UPSTREAM", upstream))

@@ -36,6 +36,7 @@ DIRECT = "direct"
 WORDS = "The function reads the file, splits it into lines and returns them as a list of records. "
 HEADERS = {"content-type": "application/json", "x-api-key": "benchmark", "anthropic-version": "2023-06-01"}
 START_TIMEOUT = 60.0
+ON_UVLOOP = "import uvloop; uvloop.install(); from ttsr_proxy.cli.main import main; main()"
 PACE = 0.002
 """Seconds between events that come one at a time."""
 PACED_EVENTS = 50
@@ -171,13 +172,14 @@ class Target:
 
 
 @contextmanager
-def proxy_process(root: Path, upstream: str, count: int) -> Iterator[Target]:
-    """A proxy with so many rules, started as its users start it."""
-    base = root / f"proxy-{count}"
+def proxy_process(root: Path, upstream: str, count: int, *, uvloop: bool = False) -> Iterator[Target]:
+    """A proxy with so many rules, started as its users start it, or on the event loop of uvloop."""
+    base = root / f"proxy-{count}{'-uvloop' if uvloop else ''}"
     (base / "project" / ".git").mkdir(parents=True)
     (base / "home").mkdir()
     write_rules(base / "rules", count)
-    command = [sys.executable, "-m", "ttsr_proxy", "serve", "--port", "0", "--upstream", upstream]
+    program = ["-c", ON_UVLOOP] if uvloop else ["-m", "ttsr_proxy"]
+    command = [sys.executable, *program, "serve", "--port", "0", "--upstream", upstream]
     command += [
         "--project",
         str(base / "project"),

@@ -95,7 +95,7 @@ class RedisInterruptStore:
         """Newest first. Raises ValueError on a cursor that this store did not give."""
         before = None if cursor is None else from_cursor(cursor)
         members: list[bytes] = []
-        async for member, _ in self._selected(where, before):
+        async for member, _ in self._selected(where, before, first=limit + 1):
             members.append(member)
             # One more than asked for tells whether there is a next page.
             if len(members) > limit:
@@ -115,7 +115,7 @@ class RedisInterruptStore:
     ) -> list[Tally]:
         """How many records there are of each combination of the keys; in no order."""
         counter = Counter(tuple(by), width)
-        async for _, facts in self._selected(where, None):
+        async for _, facts in self._selected(where):
             counter.add(facts)
         return counter.tallies(latest)
 
@@ -136,9 +136,7 @@ class RedisInterruptStore:
         Pending records older than `undelivered_before` become `undelivered`.
         """
         old = InterruptFilter(outcome="pending", until=undelivered_before)
-        lost = [
-            member async for member, facts in self._selected(old, None) if facts.time < undelivered_before
-        ]
+        lost = [member async for member, facts in self._selected(old) if facts.time < undelivered_before]
         for start in range(0, len(lost), FEED_BATCH):
             for record in map(_read, await self._bodies(lost[start : start + FEED_BATCH])):
                 if record is not None:
@@ -190,9 +188,12 @@ class RedisInterruptStore:
         return bool(written)
 
     async def _selected(
-        self, where: InterruptFilter, before: Place | None
+        self, where: InterruptFilter, before: Place | None = None, *, first: int = BATCH
     ) -> AsyncIterator[tuple[bytes, Facts]]:
-        """Members and facts of what the filter selects, newest first, behind the place."""
+        """Members and facts of what the filter selects, newest first, behind the place.
+
+        `first` is how many are read before it is known whether more are needed.
+        """
         # Bounds are inclusive with "[" and exclusive with "("; "g" is behind every hexadecimal digit.
         upper = b"+" if where.until is None else b"(" + _sortable(where.until) + b"g"
         if before is not None:
@@ -201,14 +202,16 @@ class RedisInterruptStore:
         lower = b"-" if where.since is None else b"[" + _sortable(where.since)
         given = ((name, getattr(where, name)) for name in _INDEXED)
         index = next((_index(name, value) for name, value in given if value is not None), _LOG)
+        size = first
         while True:
-            members, all_facts = await self._database.run(LIST, [index], [upper, lower, BATCH])
+            members, all_facts = await self._database.run(LIST, [index], [upper, lower, size])
             for member, text in zip(members, all_facts, strict=True):
                 facts = _read_facts(text)
                 if facts is not None and selects(where, facts):
                     yield member, facts
-            if len(members) < BATCH:
+            if len(members) < size:
                 return
+            size = BATCH
             upper = b"(" + members[-1]
 
     async def _position(self, after: str | None) -> int:

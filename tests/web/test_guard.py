@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import json
 from typing import Any
 
 import pytest
@@ -49,6 +50,45 @@ async def test_pages_of_other_origins_are_refused_and_its_own_are_not(start_prox
     for origin, status in (("https://evil.example", 403), ("null", 403), (proxy.url, 200)):
         answer = await ask(proxy.url, "GET", "/ttsr/api/interrupts", ("Origin", origin))
         assert answer.status == status
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "ttsr.internal", "Origin": "https://ttsr.internal"}, 200),
+        ({"Host": "ttsr.internal:8443", "Origin": "https://ttsr.internal:8443"}, 200),
+        ({"Host": "TTSR.internal", "Origin": "https://ttsr.internal"}, 200),
+        (
+            {"Host": "ttsr.internal", "Origin": "https://ttsr.internal", "Sec-Fetch-Site": "same-origin"},
+            200,
+        ),
+        ({"Host": "ttsr.internal", "Origin": "http://ttsr.internal", "Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Host": "ttsr.internal", "Origin": "https://ttsr.internal:8443"}, 403),
+        ({"Host": "ttsr.internal", "Origin": "https://evil.internal"}, 403),
+        ({"Host": "ttsr.internal", "Origin": "https://ttsr.internal.evil.example"}, 403),
+        ({"Host": "10.0.0.1:8787", "Origin": "https://ttsr.internal", "X-Forwarded-Proto": "https"}, 403),
+    ],
+)
+async def test_behind_a_tls_proxy_its_own_pages_are_known_by_their_host(
+    workspace: Workspace, headers: dict[str, str], status: int
+) -> None:
+    given = (("Authorization", f"Bearer {TOKEN}"), *headers.items())
+    assert await _status(workspace, "/ttsr/api/interrupts", *given, host="0.0.0.0", token=TOKEN) == status
+
+
+@pytest.mark.parametrize(
+    ("header", "status"), [(("Host", "evil.example"), 421), (("Origin", "https://evil.example"), 403)]
+)
+async def test_the_library_refuses_in_the_form_of_its_answers(
+    start_proxy: Any, header: tuple[str, str], status: int
+) -> None:
+    proxy = await start_proxy()
+    answer = await ask(proxy.url, "GET", "/api/v1/tasks", header, ("X-Request-ID", "mine"))
+    assert answer.status == status
+    document = json.loads(answer.body)
+    assert document["status"] == "error"
+    assert document["error"]["code"] == "PERMISSION_DENIED"
+    assert answer.all("x-request-id") == ["mine"]
 
 
 async def test_the_agent_s_traffic_may_have_any_host_and_origin(

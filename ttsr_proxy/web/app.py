@@ -25,6 +25,7 @@ from ttsr_proxy.web.guard import own_endpoints_only_for, private_endpoints_only_
 from ttsr_proxy.web.judging import Judging
 from ttsr_proxy.web.keys import PARTS, Parts, Project
 from ttsr_proxy.web.library import Library
+from ttsr_proxy.web.library_wire import refusal
 from ttsr_proxy.web.request_ids import log_by_request, tell_id
 from ttsr_proxy.web.stores import Stores
 from ttsr_proxy.web.tracing import spans_for
@@ -70,7 +71,7 @@ def create_app(settings: Settings, spans: Spans | None = None) -> web.Applicatio
         client_max_size=0,
         middlewares=[
             log_by_request,
-            own_endpoints_only_for(settings.host, _is_own_endpoint),
+            own_endpoints_only_for(settings.host, _is_own_endpoint, _refuse),
             private_endpoints_only_with(settings.token, settings.host, _is_private),
         ],
     )
@@ -150,6 +151,13 @@ def _tell_judged(rules: ProjectRules) -> None:
 def _is_own_endpoint(request: web.Request) -> bool:
     match = request.match_info
     return match.http_exception is None and match.handler is not proxy.handle
+
+
+def _refuse(request: web.Request, status: int, message: str) -> web.Response:
+    """Clients of the library expect its envelope whatever happens."""
+    if request.path.startswith(library_api.PREFIX):
+        return refusal(request, status, message)
+    return web.json_response({"error": {"message": message}}, status=status)
 
 
 def _is_private(request: web.Request) -> bool:

@@ -2,7 +2,8 @@
 
 A page in a browser on this machine can send requests to a loopback port. It can read the answers when its own
 name is made to resolve to 127.0.0.1 (DNS rebinding): then the `Host` header has that name. And it can send
-simple requests from its own origin: then the `Origin` header has it.
+simple requests from its own origin: then the `Origin` header has it. A TLS proxy before this one makes the
+origin an https one; the host says enough, since a page of that name and port came from here.
 
 The token comes as a bearer token, or as the password of basic authentication, for which a browser asks.
 """
@@ -19,8 +20,11 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 from yarl import URL
 
+Refuse = Callable[[web.Request, int, str], web.Response]
+"""The answer that refuses a request, in the form of what it asks for, from a status and a message."""
 
-def own_endpoints_only_for(host: str, is_ours: Callable[[web.Request], bool]) -> Middleware:
+
+def own_endpoints_only_for(host: str, is_ours: Callable[[web.Request], bool], refuse: Refuse) -> Middleware:
     """Refuses requests of web pages to the requests that `is_ours` names.
 
     Hosts are checked only when `host`, the address listened on, is a loopback one: elsewhere the proxy does
@@ -32,10 +36,11 @@ def own_endpoints_only_for(host: str, is_ours: Callable[[web.Request], bool]) ->
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         if is_ours(request):
             if checks_host and not is_loopback(_name(request.host)):
-                return _refused(421, "this address is for local use; ask for it by 127.0.0.1 or localhost")
+                message = "this address is for local use; ask for it by 127.0.0.1 or localhost"
+                return refuse(request, 421, message)
             origin = request.headers.get("origin")
-            if origin is not None and origin != f"{request.scheme}://{request.host}":
-                return _refused(403, "requests from pages of other origins are not answered")
+            if origin is not None and not _is_own_origin(origin, request):
+                return refuse(request, 403, "requests from pages of other origins are not answered")
         return await handler(request)
 
     return guard
@@ -61,6 +66,17 @@ def private_endpoints_only_with(
         return await handler(request)
 
     return guard
+
+
+def _is_own_origin(origin: str, request: web.Request) -> bool:
+    """Whether a page of this origin came from here.
+
+    Browsers that tell where a request came from (`Sec-Fetch-Site`, over TLS or on this machine) also keep
+    apart what differs in the scheme alone: a page of plain HTTP that somebody on the network put there.
+    """
+    if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        return False
+    return origin.lower() in (f"http://{request.host.lower()}", f"https://{request.host.lower()}")
 
 
 def _secret(request: web.Request) -> bytes:

@@ -29,6 +29,8 @@ MAX_LIMIT = 200
 _FORMS = ("resource_uri", "path", "temp_file_id")
 _UPLOAD_MODES = ("local", "shared")
 
+PREFIX = "/api/v1/"
+
 ENDPOINTS = (
     ("GET", "/health", '`{"status": "ok"}`, for the library\'s clients'),
     ("POST", "/api/v1/rules/compile", "compile constraints into rules, as a background task"),

@@ -69,13 +69,24 @@ def enveloped(handler: Handler) -> Handler:
             # The boundary of the API: a client must get its envelope whatever happened.
             _log.exception("library_request_failed", path=request.path)
             response = failure(request, "INTERNAL", "Internal server error")
-        if response.prepared:
-            return response
-        sent = request.headers.get("x-request-id", "")
-        response.headers["X-Request-ID"] = sent if _REQUEST_ID.fullmatch(sent) else str(uuid.uuid4())
+        if not response.prepared:
+            _tell_id(request, response)
         return response
 
     return handle
+
+
+def refusal(request: web.Request, status: int, message: str) -> web.Response:
+    """The answer to a request that does not get as far as the API."""
+    response = failure(request, "PERMISSION_DENIED", message)
+    response.set_status(status)
+    _tell_id(request, response)
+    return response
+
+
+def _tell_id(request: web.Request, response: web.StreamResponse) -> None:
+    sent = request.headers.get("x-request-id", "")
+    response.headers["X-Request-ID"] = sent if _REQUEST_ID.fullmatch(sent) else str(uuid.uuid4())
 
 
 def failure(

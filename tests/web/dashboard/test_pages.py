@@ -41,6 +41,11 @@ async def test_pages_work_with_an_empty_log_and_are_locked_down(proxy: Proxy, pa
         assert (await ask(proxy.url, "GET", address)).status == 200
 
 
+async def test_the_address_without_its_slash_leads_to_the_dashboard(proxy: Proxy) -> None:
+    answer = await ask(proxy.url, "GET", "/ttsr")
+    assert (answer.status, answer.all("location")) == (308, ["/ttsr/"])
+
+
 @pytest.mark.parametrize("name", STATIC)
 async def test_files_of_the_pages_say_their_type(proxy: Proxy, name: str) -> None:
     answer = await ask(proxy.url, "GET", f"/ttsr/static/{name}")

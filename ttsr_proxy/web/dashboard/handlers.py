@@ -29,6 +29,7 @@ USUAL_SPAN: Final = "24h"
 RULE_SPAN: Final = "30d"
 
 ENDPOINTS: Final = (
+    ("GET", "/ttsr", "leads to the dashboard"),
     ("GET", "/ttsr/", "the dashboard: an overview of the interrupt log"),
     ("GET", "/ttsr/interrupts", "the interrupt log as a page, with filters in the URL"),
     ("GET", "/ttsr/interrupts/{id}", "one record as a page"),
@@ -61,6 +62,7 @@ class _ListedRule:
 
 def add_routes(router: web.UrlDispatcher) -> None:
     """The routes of `ENDPOINTS`."""
+    router.add_get("/ttsr", _to_overview)
     router.add_get("/ttsr/", _guarded(_overview))
     router.add_get("/ttsr/interrupts", _guarded(_interrupts))
     router.add_get("/ttsr/interrupts/{id}", _guarded(_interrupt))
@@ -83,6 +85,10 @@ def _guarded(handler: _Handler) -> _Handler:
             return page("error.html", status=503, message=str(error))
 
     return guarded
+
+
+async def _to_overview(request: web.Request) -> web.Response:
+    raise web.HTTPPermanentRedirect("/ttsr/")
 
 
 async def _overview(request: web.Request) -> web.Response:

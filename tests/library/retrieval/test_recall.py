@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -15,6 +16,7 @@ from aiohttp.test_utils import TestServer
 
 from ttsr_proxy.config import RecallSettings
 from ttsr_proxy.library.model import Snapshot
+from ttsr_proxy.library.retrieval import recall as recall_module
 from ttsr_proxy.library.retrieval.recall import ALL_SCENARIOS, NARROW, Recall
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
@@ -214,3 +216,34 @@ class TestEndpoint:
         found, seen = await self.found(make_recall, library, self.answer, api_key_env="NO_SUCH_KEY")
         assert seen == []
         assert "NO_SUCH_KEY is not set" in (found.warning or "")
+
+    async def test_a_search_goes_by_words_while_the_vectors_of_new_rules_are_made(
+        self, library: Snapshot, make_recall: MakeRecall, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        go_on = asyncio.Event()
+        asked: list[int] = []
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            body = await request.json()
+            if len(body["input"]) > 1:
+                asked.append(len(body["input"]))
+                await go_on.wait()
+            return self.answer(body)
+
+        app = web.Application()
+        app.router.add_post("/v1/embeddings", handle)
+        async with TestServer(app) as server:
+            recall = make_recall(base_url=str(server.make_url("/v1")), model="m")
+            with monkeypatch.context() as patch:
+                patch.setattr(recall_module, "PATIENCE_SECONDS", 0.05)
+                for _ in range(2):
+                    found = await recall.candidates(library, "a migration", NARROW)
+                    assert found.backend == "bm25"
+                    assert "still being made" in (found.warning or "")
+            go_on.set()
+            found = await recall.candidates(library, "a migration", NARROW)
+        assert (found.backend, found.scenarios[0]) == ("openai", "schema-migrations")
+        assert found.warning is None
+        # Nothing was encoded twice, and no request held more than one part.
+        assert sum(asked) == len({rule.search_text for rule in library.active})
+        assert max(asked) <= 64

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 import structlog
 
@@ -23,6 +23,9 @@ from ttsr_proxy.library.retrieval.encoders import Encoder, EndpointEncoder, Loca
 from ttsr_proxy.library.retrieval.lexical import LexicalIndex, overlap
 from ttsr_proxy.library.retrieval.vectors import VectorStore
 
+if TYPE_CHECKING:
+    from ttsr_proxy.library.retrieval.encoders import Vectors
+
 Backend: TypeAlias = Literal["minilm", "openai", "bm25", "all"]
 
 ALL_SCENARIOS: Final = 8
@@ -31,6 +34,9 @@ ALL_CHARS: Final = 24_000
 
 LEXICAL_EXTRA: Final = 2
 """Scenarios that shared words add to the near ones: identifiers have no meaning to a model."""
+
+PATIENCE_SECONDS: Final = 10.0
+"""How long a search waits for the vectors of rules that are new; it then goes by words."""
 
 _KEPT_INDEXES: Final = 8
 
@@ -75,6 +81,7 @@ class Recall:
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="library-recall")
         self._backend, self._encoder, self._missing = _choose(settings, self._worker)
         self._vectors = VectorStore(root / "vectors.db", self._encoder) if self._encoder else None
+        self._making: set[asyncio.Task[Vectors]] = set()
         # In the worker thread only, as an index belongs to the thread that made it.
         self._index = lru_cache(maxsize=_KEPT_INDEXES)(LexicalIndex)
 
@@ -143,6 +150,9 @@ class Recall:
         return self._vectors is not None
 
     async def close(self) -> None:
+        for making in self._making:
+            making.cancel()
+        await asyncio.gather(*self._making, return_exceptions=True)
         if self._vectors is not None:
             await self._vectors.close()
         self._worker.shutdown(wait=False, cancel_futures=True)
@@ -150,8 +160,25 @@ class Recall:
     async def _nearness(self, pieces: Sequence[str], texts: Sequence[str]) -> list[float]:
         assert self._vectors is not None
         asked = await self._vectors.vectors(pieces, durable=False)
-        known = await self._vectors.vectors(texts, durable=True)
+        known = await self._of_rules(self._vectors, texts)
         return await self._in_worker(lambda: (asked @ known.T).max(axis=0).tolist())
+
+    async def _of_rules(self, vectors: VectorStore, texts: Sequence[str]) -> Vectors:
+        """The rules' vectors. Those of many new rules are made on, but not waited for. Raises NoEncoder."""
+        making = asyncio.create_task(vectors.vectors(texts, durable=True))
+        self._making.add(making)
+        making.add_done_callback(self._made)
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                return await asyncio.shield(making)
+        except TimeoutError:
+            raise NoEncoder("many rules are new, and their vectors are still being made") from None
+
+    def _made(self, making: asyncio.Task[Vectors]) -> None:
+        self._making.discard(making)
+        if not making.cancelled():
+            # The search that asked may have gone on without it.
+            making.exception()
 
     async def _in_worker(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._worker, work)

@@ -25,6 +25,9 @@ KEPT: Final = 50_000
 _CACHED: Final = 4_096
 """Vectors in memory, for contexts, which agents send again and again."""
 
+_AT_ONCE: Final = 64
+"""Texts of rules that are encoded in one go."""
+
 _SCHEMA: Final = Schema(
     "vectors",
     (
@@ -43,6 +46,7 @@ class VectorStore:
         self._database = Database(path, _SCHEMA)
         self._encoder = encoder
         self._cache: OrderedDict[str, bytes] = OrderedDict()
+        self._making = asyncio.Lock()
 
     async def vectors(self, texts: Sequence[str], *, durable: bool) -> Vectors:
         """One row for each text. Raises NoEncoder."""
@@ -52,12 +56,13 @@ class VectorStore:
         if durable:
             known.update(await self._stored([key for key in keys if key not in known]))
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
-        if missing:
-            rows = await self._encoder.encode(list(missing.values()))
-            fresh = dict(zip(missing, await asyncio.to_thread(_packed, rows), strict=True))
-            known.update(fresh)
-            if durable:
-                await self._store(fresh)
+        if missing and durable:
+            # One after the other: who comes second finds what the first has made.
+            async with self._making:
+                known.update(await self._stored(list(missing)))
+                await self._make(known, [(key, text) for key, text in missing.items() if key not in known])
+        elif missing:
+            known.update(await self._encoded(list(missing.items())))
         for key in keys if not durable else ():
             self._cache[key] = known[key]
             self._cache.move_to_end(key)
@@ -67,6 +72,18 @@ class VectorStore:
 
     async def close(self) -> None:
         await self._database.close()
+
+    async def _make(self, known: dict[str, bytes], missing: Sequence[tuple[str, str]]) -> None:
+        """Encode and store part by part: contexts get their turn in between, and a restart loses little."""
+        for start in range(0, len(missing), _AT_ONCE):
+            fresh = await self._encoded(missing[start : start + _AT_ONCE])
+            known.update(fresh)
+            await self._store(fresh)
+
+    async def _encoded(self, texts: Sequence[tuple[str, str]]) -> dict[str, bytes]:
+        rows = await self._encoder.encode([text for _, text in texts])
+        packed = await asyncio.to_thread(_packed, rows)
+        return {key: vector for (key, _), vector in zip(texts, packed, strict=True)}
 
     async def _stored(self, keys: Sequence[str]) -> dict[str, bytes]:
         model = self._encoder.name

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 from coding_agent import Agent, EchoStyle
-from proxy_under_test import Workspace
+from proxy_under_test import Proxy, Workspace, listening
 from strict_anthropic import StrictUpstream, http_error, text, thinking, tool, turn
 from ttsr_asserts import assert_clean
 
 from ttsr_proxy.config import RulebookSettings
+from ttsr_proxy.web.app import create_app
+from ttsr_proxy.web.server import make_runner
 
 EDIT = {"file_path": "a.py", "old_string": "a", "new_string": "b"}
 READ_DB = {"file_path": "rule://db"}
@@ -399,3 +403,35 @@ async def test_a_broken_rule_in_the_answer_behind_a_read_is_interrupted_as_ever(
     await agent.say("on")
     assert upstream.refusals == []
     await proxy.log(("interrupted", "clean"))
+
+
+async def test_each_project_has_its_own_rules_in_prompts_reads_and_lists(
+    workspace: Workspace, upstream: StrictUpstream, new_agent: Any, tmp_path: Path
+) -> None:
+    other = Workspace(tmp_path / "other")
+    other.rule_file("shop", "Prices are in cents.", description="How we name prices.")
+    settings = workspace.settings(upstream.url)
+    shop = replace(settings.projects[0], name="shop", path=other.project, rules=(other.rules,))
+    runner = make_runner(
+        create_app(replace(settings, projects=(*settings.projects, shop))), drain_seconds=0.1
+    )
+    upstream.script(turn(tool("Read", READ_DB)), turn(tool("Read", {"file_path": "rule://shop"})))
+    upstream.script(turn(text("Done.")), turn(text("Hi.")))
+    async with listening(runner) as url, aiohttp.ClientSession() as session:
+        await (await new_agent(Proxy(f"{url}/p/shop"))).say("go")
+        await (await new_agent(Proxy(url))).say("go")
+        listed = {}
+        for prefix in ("", "/p/shop"):
+            async with session.get(f"{url}{prefix}/ttsr/api/rules") as answer:
+                rules = (await answer.json())["rules"]
+                listed[prefix] = [rule["name"] for rule in rules if rule["provider"] == "mounted"]
+        async with session.get(f"{url}/p/nobody/ttsr/api/rules") as answer:
+            assert answer.status == 404
+    assert upstream.refusals == []
+    assert suffix(upstream.calls[0]).startswith("<domain-rules>")
+    assert "- shop: How we name prices." in suffix(upstream.calls[0])
+    read = json.dumps(upstream.calls[2].messages)
+    assert "There is no rule 'db'. Rules: shop" in read
+    assert "Prices are in cents." in read
+    assert "Be brief." in suffix(upstream.calls[3])
+    assert listed == {"": ["brief", "db", "no-bad-word", "nothing"], "/p/shop": ["shop"]}

@@ -122,14 +122,14 @@ CALLS = Family(
 UPSTREAM_FIRST = Family(
     "histogram",
     "ttsr_upstream_first_event_seconds",
-    "From an upstream call to the first bytes of its stream.",
+    "From an upstream call to the first bytes of its stream, on inspected requests.",
     ("protocol",),
     _LATENCY,
 )
 CLIENT_FIRST = Family(
     "histogram",
     "ttsr_first_event_seconds",
-    "From a request to the first bytes of the stream that the client gets.",
+    "From an inspected request to the first bytes of the stream that the client gets.",
     ("protocol",),
     _LATENCY,
 )

@@ -49,6 +49,13 @@ async def page(proxy: Proxy, path: str) -> str:
         return await response.text()
 
 
+async def logged(proxy: Proxy) -> int:
+    """The interrupts whose retry is known to be clean."""
+    return [(item["action"], item["outcome"]) for item in await proxy.interrupts()].count(
+        ("interrupted", "clean")
+    )
+
+
 async def test_another_replica_goes_on_with_what_the_first_one_hid(
     workspace: Workspace, upstream: StrictUpstream, replicas: tuple[Proxy, Proxy], new_agent: Any
 ) -> None:
@@ -104,6 +111,11 @@ async def test_no_reminder_is_lost_or_doubled_when_turns_go_to_both_replicas(
     assert upstream.refusals == []
     assert min(model.asked[kind] for kind in ("hard", "soft", "clean", "retry")) > 20
     assert model.asked["retry"] == model.asked["hard"]
+    async with asyncio.timeout(10):
+        # The log is written behind the answers.
+        while await logged(replicas[0]) != model.asked["hard"]:
+            pass
+    assert await logged(replicas[1]) == model.asked["hard"]
 
 
 async def test_traffic_goes_on_without_the_server_and_remembers_again_when_it_is_there(

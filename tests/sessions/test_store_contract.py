@@ -72,6 +72,7 @@ FULL = record(
     interrupts=2,
     hidden=True,
     without_thinking=True,
+    prompt="<generic-rules>",
 )
 
 

@@ -581,3 +581,17 @@ async def test_the_callers_credential_is_in_no_file_task_or_log_line(
     assert task["status"] == ("completed" if answer == "a plan" else "failed")
     assert secret.decode() not in str(task) + str(logs)
     assert files_with(tmp_path, secret) == []
+
+
+async def test_an_archived_rule_cannot_be_restored(client: Client) -> None:
+    (made,) = (await client.compiled(instruction=LICENSE))["result"]["operations"]
+    name = made["atomic_id"]
+    for line, expected in ((f"archive {name}", "ARCHIVE"), (f"restore {name}", "UNCERTAIN")):
+        (operation,) = (await client.compiled(instruction=line))["result"]["operations"]
+        assert operation["operation"] == expected
+    assert (await client.search(task_context="A licence."))[1]["result"]["rules"] == []
+
+
+async def test_a_rule_against_something_is_not_named_after_it(client: Client) -> None:
+    (made,) = (await client.compiled(instruction="Never log passwords."))["result"]["operations"]
+    assert made["atomic_id"] == "never-log-passwords"

@@ -7,9 +7,10 @@ import re
 MAX_SLUG = 64
 
 _WORDS = re.compile(r"[a-z0-9]+")
+# Not among them: what negates. A rule against something is not to be named after it.
 _FILLERS = frozenset(
     _WORDS.findall(
-        """a an the and or of to in on for with by at as is are be been must shall should may not no never
+        """a an the and or of to in on for with by at as is are be been must shall should may
         always every each any all it its this that these those do does from into than then when if use only"""
     )
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
+import json
 import logging
 import sqlite3
 from collections.abc import Iterator
@@ -81,8 +82,15 @@ def headers_of(dialect: Dialect) -> list[tuple[str, str]]:
 
 async def outputs(url: str) -> str:
     """What the proxy's own endpoints answer, and its error pages."""
+    log = await ask(url, "GET", "/ttsr/api/interrupts")
+    records = [item["id"] for item in json.loads(log.body)["items"]]
     paths = (
         "/ttsr/api/interrupts",
+        "/ttsr/",
+        "/ttsr/interrupts",
+        "/ttsr/rules",
+        "/ttsr/conversations",
+        *(f"/ttsr/{place}/{record}" for place in ("interrupts", "api/interrupts") for record in records),
         "/metrics",
         "/readyz",
         "/healthz",

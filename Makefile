@@ -14,7 +14,7 @@ TEST_JOBS ?= 2
 PYTEST_ARGS ?=
 BENCH ?= $(filter-out benchmarks/soak.py,$(wildcard benchmarks/[a-z]*.py))
 
-FUZZ ?= sse json_arguments tool_calls prose conditions rule_files protocols configuration
+FUZZ ?= sse json_arguments tool_calls prose conditions rule_files protocols configuration transcripts
 FUZZ_SECONDS ?= 60
 
 LOCK := pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.13

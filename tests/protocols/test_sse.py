@@ -159,3 +159,11 @@ def test_an_encoded_event_reads_back_with_every_line() -> None:
     assert raw == b"event: x\ndata: 1\ndata: 2\ndata: 3\n\n"
     assert (parse(raw).event, parse(raw).data) == ("x", "1\n2\n3")
     assert encode("", b"[DONE]") == b"data: [DONE]\n\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [("a", b"event: a\n"), ("", b""), ("a\ndata: b", b""), ("a\r", b""), ("\ud800", b"event: ?\n")],
+)
+def test_a_name_is_one_line_or_none(name: str, line: bytes) -> None:
+    assert encode(name, b"x") == line + b"data: x\n\n"

@@ -66,7 +66,14 @@ def test_a_codex_line_without_a_payload_is_lost() -> None:
 
 @pytest.mark.parametrize(
     "lines",
-    [[], [b"\n"], [b'{"display": "a prompt"}\n'], [b"text\n"] * 3, [b"{}\n"] * 200 + claude_code()],
+    [
+        [],
+        [b"\n"],
+        [b'{"type": {}}\n'],
+        [b'{"display": "a prompt"}\n'],
+        [b"text\n"] * 3,
+        [b"{}\n"] * 200 + claude_code(),
+    ],
 )
 def test_what_is_no_transcript_is_said_so(lines: list[bytes]) -> None:
     with pytest.raises(NoTranscript):

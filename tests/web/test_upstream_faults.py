@@ -332,3 +332,28 @@ async def test_a_reminder_that_is_refused_is_left_out_and_nothing_interrupts_any
     assert upstream.received[2].body == dialect.body()
     assert "request_refused" in capsys.readouterr().out
     await proxy.log(("interrupted", "failed"), ("exhausted", "violated again"))
+
+
+@pytest.mark.parametrize("path", ["inspected", "passed on"])
+async def test_a_request_that_is_cut_short_is_dropped_and_nothing_is_told_of_it(
+    upstream: RawUpstream, start_proxy: Any, dialect: Dialect, capsys: pytest.CaptureFixture[str], path: str
+) -> None:
+    proxy = await start_proxy()
+    body = dialect.body()
+    target = dialect.path if path == "inspected" else "/v1/files"
+    before = asyncio.all_tasks()
+    for at in (0, 1, len(body) - 1):
+        head = f"POST {target} HTTP/1.1\r\nHost: x\r\nx-api-key: k\r\nContent-Length: {len(body)}\r\n\r\n"
+        async with send(proxy.url, head.encode() + body[:at]):
+            pass
+    async with asyncio.timeout(10):
+        while running := asyncio.all_tasks() - before:
+            await asyncio.wait(running)
+    assert [request for request in upstream.received if request.body] == []
+    upstream.script.clear()
+    upstream.script.append(streamed(*dialect.events("Fine.")))
+    assert dialect.said((await post(proxy, dialect))[0]) == "Fine."
+    assert await proxy.interrupts() == []
+    told = capsys.readouterr().out
+    assert "matching_failed" not in told
+    assert "Traceback" not in told

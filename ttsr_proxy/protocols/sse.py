@@ -210,8 +210,10 @@ def parse(block: bytes, raw: bytes | None = None) -> SseEvent:
 
 
 def encode(event: str, data: bytes) -> bytes:
-    """One event with a name (none if empty) and data, with LF line ends."""
-    return (b"event: %b\n" % event.encode() if event else b"") + data_lines(data) + b"\n"
+    """One event with a name (none if empty or if it is no single line) and data, with LF line ends."""
+    name = event.encode(errors="replace")
+    named = name and not _LINE_END_START.search(name)
+    return (b"event: %b\n" % name if named else b"") + data_lines(data) + b"\n"
 
 
 def data_lines(data: bytes) -> bytes:

@@ -34,7 +34,7 @@ class CodexTranscript:
     @staticmethod
     def recognises(value: JsonObject) -> bool:
         """Whether a line is of such a transcript."""
-        return value.get("type") in _LINES and isinstance(value.get("payload"), dict)
+        return text_of(value, "type") in _LINES and isinstance(value.get("payload"), dict)
 
     def read(self, line: int, value: JsonObject) -> Iterator[Step]:
         payload = value.get("payload")

@@ -20,6 +20,7 @@ from ttsr_proxy.protocols.openai_chat import OPENAI_CHAT
 from ttsr_proxy.protocols.openai_responses import OPENAI_RESPONSES
 from ttsr_proxy.protocols.protocol import WireProtocol
 from ttsr_proxy.protocols.sse import SseDecoder
+from ttsr_proxy.replay.recording import NoTranscript, steps
 from ttsr_proxy.rules.model import Rule
 from ttsr_proxy.toolcalls import FamilyTable, ToolCallReader, views_of_call
 from ttsr_proxy.toolcalls.json_stream import JsonStream, StringDelta, well_formed
@@ -194,6 +195,18 @@ def configuration(data: bytes) -> None:
         except ConfigError as error:
             told = str(error)
         assert all(str(path) in line and line.isprintable() for line in told.splitlines())
+
+
+def transcripts(data: bytes) -> None:
+    """Every line of a transcript is read or named, in order; what is none is refused as that."""
+    lines = data.splitlines()
+    try:
+        found = list(steps(lines))
+    except NoTranscript:
+        return
+    places = [one.line for one in found]
+    assert places == sorted(places)
+    assert not places or places[-1] <= len(lines)
 
 
 def _events(*payloads: object) -> tuple[bytes, ...]:
@@ -396,6 +409,23 @@ TARGETS: dict[str, tuple[Target, tuple[bytes, ...]]] = {
             b"? ",
             b"host: ",
             b"\t",
+        ),
+    ),
+    "transcripts": (
+        transcripts,
+        (
+            b'{"sessionId": "s", "uuid": "u", "parentUuid": null, "type": "assistant", "message": ',
+            b'{"id": "m", "content": [{"type": "text", "text": "x"}]}',
+            b'{"content": [{"type": "tool_use", "id": "t", "name": "Write", "input": {"content": "x"}}]}',
+            b'{"type": "session_meta", "payload": {"id": "c", "source": {"subagent": ',
+            b'{"type": "turn_context", "payload": {"cwd": "/"}}\n',
+            b'{"type": "response_item", "payload": ',
+            b'{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "x"}]}',
+            b'{"type": "local_shell_call", "action": {"command": ["ls"]}}',
+            b'{"type": "compacted", "payload": {}}\n',
+            b"}\n",
+            b"\n",
+            *_JSON,
         ),
     ),
 }

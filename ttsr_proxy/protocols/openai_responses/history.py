@@ -83,7 +83,7 @@ def _is_text(content: JsonValue) -> bool:
     if isinstance(content, str):
         return True
     return isinstance(content, list) and all(
-        isinstance(part, dict) and part.get("type") in _TEXT_PARTS for part in content
+        isinstance(part, dict) and text_of(part, "type") in _TEXT_PARTS for part in content
     )
 
 

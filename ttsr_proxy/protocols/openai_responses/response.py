@@ -237,7 +237,8 @@ class ResponsesReader:
     def _close(self, item: _OpenItem, raw: bytes, value: JsonObject) -> Iterator[ProtocolEvent]:
         for slot, text in texts(value, complete=True):
             added = item.complete(slot, text) if text else ""
-            if added:
+            # What was announced as nothing that rules look into stays that, whatever it ends as.
+            if added and item.kind in _CHANNELS:
                 yield BlockDelta(b"", item.index, _CHANNELS[item.kind], added)
         self._open = {at: other for at, other in self._open.items() if other is not item}
         yield BlockEnded(raw, item.index, value)

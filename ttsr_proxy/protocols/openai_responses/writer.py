@@ -365,11 +365,12 @@ def _unfinished(item: _Item) -> JsonObject:
 
 def _usage(usage: JsonObject) -> JsonObject:
     """A usage object with all fields that SDKs read without asking, and a total that is the sum."""
+    figures = (usage.get("input_tokens"), usage.get("output_tokens"))
     return {
         "input_tokens_details": {"cached_tokens": 0},
         "output_tokens_details": {"reasoning_tokens": 0},
         **usage,
-        "total_tokens": usage.get("input_tokens", 0) + usage.get("output_tokens", 0),
+        "total_tokens": sum(figure for figure in figures if isinstance(figure, int)),
     }
 
 

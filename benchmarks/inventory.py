@@ -4,7 +4,7 @@
 
 Each count runs in a process of its own. Rules are of common shapes, one file each. Times are CPU times.
 `look again` is what a request pays to notice that nothing has changed; memory is what the process has more
-than before.
+than before. The last line is what the rulebook costs the first request of a conversation.
 """
 
 from __future__ import annotations
@@ -21,11 +21,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 from matcher import conditions
 
 from ttsr_proxy.rules.discovery import discover
+from ttsr_proxy.rules.model import Rule
+from ttsr_proxy.rules.prompt import RulePrompt
 from ttsr_proxy.rules.providers import RuleDirectories
 from ttsr_proxy.rules.watch import fingerprint_of
 from ttsr_proxy.triggers.ruleset import RuleSet
 
 LOOKS = 20
+PROMPT = "You are an agent that writes code. " * 3_000
+"""About 100 KB, as long as a client's own system prompt becomes."""
 
 
 def measure(count: int, directory: Path) -> tuple[float, float, float, float]:
@@ -52,6 +56,17 @@ def measure(count: int, directory: Path) -> tuple[float, float, float, float]:
     return (read - started) * 1e3, (compiled - read) * 1e3, looked * 1e3, memory
 
 
+def measure_prompt() -> float:
+    """Milliseconds of CPU to make the blocks of 10 always-apply rules and 100 listed ones for `PROMPT`."""
+    always = [Rule(f"always-{n}", content=f"Rule {n}. " * 50, always_apply=True) for n in range(10)]
+    listed = [Rule(f"listed-{n}", description=f"How we do {n}.", globs=["*.py"]) for n in range(100)]
+    prompt = RulePrompt(always, listed)
+    started = time.process_time()
+    for _ in range(LOOKS):
+        prompt.blocks([PROMPT])
+    return (time.process_time() - started) / LOOKS * 1e3
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rules", default="100,1000,5000")
@@ -66,6 +81,7 @@ def main() -> None:
             read, compiled, looked, memory = pool.apply(measure, (count, Path(directory)))
         cells = f"| {count:,} | {read:,.0f} ms | {compiled:,.0f} ms | {looked:.1f} ms | {memory:,.0f} MiB |"
         print(cells, flush=True)
+    print(f"\nprompt blocks, 10 always-apply rules and 100 listed ones: {measure_prompt():.1f} ms")
 
 
 if __name__ == "__main__":
